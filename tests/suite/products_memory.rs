@@ -4,6 +4,7 @@
 
 use swath::ops::Activation;
 use swath::prelude::*;
+use swath::{ConvOptions, Padding};
 
 use crate::support::{alone, alone_with, counting};
 
@@ -237,6 +238,55 @@ fn linear_activation_takes_the_memory_of_its_results() {
                 let mut grads = y.backward_with(&g).unwrap();
                 let [dx, dw, db] = [x, w, b].map(|x| grads.remove(x).unwrap());
                 [y, dx, dw, db]
+            });
+        }
+    });
+}
+
+#[test]
+fn convolutions_take_the_memory_of_their_results() {
+    let name = "products_memory::convolutions_take_the_memory_of_their_results";
+    alone_with(name, UNPOOLED, || {
+        swath::runtime::set_threads(1).unwrap();
+        // A band's copy and products.
+        let band = 1 << 20;
+        // Images, filters, stride along the last axis. Buffers of these sizes are not rounded up.
+        let cases: [(&str, [&[usize]; 2], usize); 7] = [
+            ("a long signal", [&[1, 128, 65_536], &[128, 128, 3]], 1),
+            ("a long signal, stride 2", [&[1, 128, 65_536], &[128, 128, 4]], 2),
+            ("one place", [&[1, 128, 65_536], &[128, 128, 1]], 1),
+            ("one channel", [&[1, 1, 1 << 21], &[1, 1, 3]], 1),
+            ("many channels", [&[1, 8_192, 256], &[16, 8_192, 3]], 1),
+            ("a wide image", [&[1, 64, 4, 16_384], &[64, 64, 3, 3]], 1),
+            ("many channels of an image", [&[1, 4_096, 16, 32], &[8, 4_096, 3, 3]], 1),
+        ];
+        for (name, [images, filters], stride) in cases {
+            let (x, w) = (randn(images), randn(filters));
+            let conv = |x: &T, w: &T| match images.len() {
+                3 => {
+                    let padding = Padding::Zeros([(filters[2] - 1) / 2]);
+                    let options = ConvOptions { stride: [stride], padding, ..Default::default() };
+                    x.conv1d(w, None, options).unwrap()
+                }
+                _ => {
+                    let padding = Padding::Zeros([1, 1]);
+                    let options =
+                        ConvOptions { stride: [1, stride], padding, ..Default::default() };
+                    x.conv2d(w, None, options).unwrap()
+                }
+            };
+            check(&format!("{name}, forwards"), band, || [conv(&x, &w)]);
+            let tracked = x.requires_grad();
+            let g = randn(conv(&x, &w).dims());
+            // The filters in the order of the transposed convolution; the result, which the graph keeps.
+            check(&format!("{name}, gradient of images"), band + bytes(&w) + bytes(&g), || {
+                [conv(&tracked, &w).backward_with(&g).unwrap().remove(&tracked).unwrap()]
+            });
+            let tracked = w.requires_grad();
+            // Sums of pieces of all windows: 4 MiB, or one piece; and the sums in the order of the filters.
+            let sums = bytes(&w).max(4 << 20) + bytes(&w);
+            check(&format!("{name}, gradient of filters"), band + sums + bytes(&g), || {
+                [conv(&x, &tracked).backward_with(&g).unwrap().remove(&tracked).unwrap()]
             });
         }
     });

@@ -10,6 +10,7 @@
 //! times. The composites go through the places of a window: each is a product of the filters' elements at that
 //! place with the pixels that windows have there.
 
+mod checks;
 mod composite;
 mod options;
 
@@ -28,6 +29,8 @@ use crate::shape::Shape;
 
 use super::kernel;
 use crate::tensor::Tensor;
+pub(in crate::tensor) use checks::check_images;
+use checks::{check_bias, check_groups, check_steps, no_window};
 use composite::{composite, transpose_composite, weight_composite};
 pub(super) use composite::{places, window_pixels};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
@@ -180,6 +183,7 @@ impl<B: Backend> Tensor<B> {
         let ConvOptions { stride, padding, dilation, groups } = options;
         check_images(op, self, N)?;
         check_images(op, weight, N)?;
+        check_steps(op, weight, stride, dilation)?;
         let mut convolution = Convolution {
             stride: three(1, &stride),
             dilation: three(1, &dilation),
@@ -193,7 +197,7 @@ impl<B: Backend> Tensor<B> {
                 Padding::Zeros(zeros) => [zeros[axis]; 2],
                 Padding::Same => {
                     let extent = self.dims()[2 + axis];
-                    let windows = extent.div_ceil(stride[axis].max(1)).max(1);
+                    let windows = extent.div_ceil(stride[axis]).max(1);
                     let window = window_extent(image(weight)[at], dilation[axis]).unwrap_or(0);
                     let reach = ((windows - 1) * stride[axis]).saturating_add(window);
                     let zeros = reach.saturating_sub(extent);
@@ -270,11 +274,12 @@ impl<B: Backend> Tensor<B> {
         self.check_float(op)?;
         weight.check_dtype(op, self.dtype())?;
         let [channels, filters, each] = [self.dims()[1], weight.dims()[0], weight.dims()[1]];
-        check_groups(op, groups, [channels, channels])?;
+        check_groups(op, groups, [channels, each.saturating_mul(groups)])?;
         if filters != channels {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *weight.shape() });
         }
         check_bias(op, weight, bias, each * groups)?;
+        check_steps(op, weight, stride, dilation)?;
         let convolution = Convolution {
             stride: three(1, &stride),
             dilation: three(1, &dilation),
@@ -293,17 +298,30 @@ impl<B: Backend> Tensor<B> {
                 return Err(Error::InvalidArgument { op, reason });
             }
             let at = 3 - N + axis;
-            let extent = || {
+            let pixels = self.dims()[2 + axis];
+            let unpadded = || {
                 let window = window_extent(image(weight)[at], dilation[axis])?;
-                let between = self.dims()[2 + axis].checked_sub(1)?.checked_mul(stride[axis])?;
-                let all = between.checked_add(window)?.checked_add(more)?;
-                all.checked_sub(padding[axis].checked_mul(2)?).filter(|&extent| extent > 0)
+                let between = pixels.checked_sub(1)?.checked_mul(stride[axis])?;
+                between.checked_add(window)?.checked_add(more)
             };
-            result[at] =
-                extent().ok_or_else(|| no_window(op, self, image(weight), &convolution))?;
-        }
-        if convolution.stride.contains(&0) {
-            return Err(no_window(op, self, image(weight), &convolution));
+            let unpadded = unpadded().ok_or_else(|| {
+                let shape = self.shape();
+                let reason = match pixels {
+                    0 => format!("axis {axis} of images of shape {shape} has no pixel"),
+                    _ => {
+                        format!("axis {axis} of the result of images of shape {shape} is too long")
+                    }
+                };
+                Error::InvalidArgument { op, reason }
+            })?;
+            let extent = padding[axis].checked_mul(2).and_then(|both| unpadded.checked_sub(both));
+            result[at] = extent.filter(|&extent| extent > 0).ok_or_else(|| {
+                let reason = format!(
+                    "padding {} at both ends of axis {axis} leaves no pixel of the {unpadded} without padding",
+                    padding[axis]
+                );
+                Error::InvalidArgument { op, reason }
+            })?;
         }
         // The windows of the result are the pixels of the input: what output_padding adds has none of its own.
         let y = B::engine_conv_transpose(self, weight, result, convolution)?;
@@ -413,67 +431,6 @@ fn conv_rule<B: Backend>(
         }
         Ok(gradients)
     })
-}
-
-pub(in crate::tensor) fn check_images<B: Backend>(
-    op: &'static str,
-    x: &Tensor<B>,
-    axes: usize,
-) -> Result<()> {
-    if x.rank() == axes + 2 {
-        return Ok(());
-    }
-    let reason = match axes {
-        1 => "expected 3 axes: [n, channels, length], or of filters [out, in, length]",
-        2 => {
-            "expected 4 axes: [n, channels, height, width], or of filters [out, in, height, width]"
-        }
-        _ => {
-            "expected 5 axes: [n, channels, depth, height, width], or of filters [out, in, depth, height, width]"
-        }
-    };
-    Err(Error::InvalidShape { op, shape: *x.shape(), reason })
-}
-
-fn check_groups(op: &'static str, groups: usize, channels: [usize; 2]) -> Result<()> {
-    if groups > 0 && channels.iter().all(|channels| channels % groups == 0) {
-        return Ok(());
-    }
-    let reason = format!(
-        "{groups} groups do not divide {} input and {} output channels",
-        channels[0], channels[1]
-    );
-    Err(Error::InvalidArgument { op, reason })
-}
-
-fn check_bias<B: Backend>(
-    op: &'static str,
-    weight: &Tensor<B>,
-    bias: Option<&Tensor<B>>,
-    channels: usize,
-) -> Result<()> {
-    let Some(bias) = bias else { return Ok(()) };
-    bias.check_dtype(op, weight.dtype())?;
-    if bias.dims() != [channels] {
-        return Err(Error::ShapeMismatch { op, lhs: *weight.shape(), rhs: *bias.shape() });
-    }
-    Ok(())
-}
-
-fn no_window<B: Backend>(
-    op: &'static str,
-    x: &Tensor<B>,
-    kernel: [usize; 3],
-    convolution: &Convolution,
-) -> Error {
-    let reason = format!(
-        "no window of extents {kernel:?} fits images of shape {}: stride {:?}, dilation {:?}, padding {:?}",
-        x.shape(),
-        convolution.stride,
-        convolution.dilation,
-        convolution.padding
-    );
-    Error::InvalidArgument { op, reason }
 }
 
 /// The number of windows along each axis.

@@ -153,10 +153,21 @@ impl<B: Backend> Tensor<B> {
                 Some(count).filter(|&count| before.chain([count - 1]).all(has_pixel))
             };
             windows[3 - N + axis] = count().ok_or_else(|| {
+                let window = window_extent(kernel, dilation);
+                let padded = zeros.checked_mul(2).and_then(|both| both.checked_add(extent));
+                let cause = match window {
+                    _ if kernel == 0 => "the kernel must be at least 1",
+                    _ if stride == 0 => "the stride must be at least 1",
+                    _ if dilation == 0 => "the dilation must be at least 1",
+                    _ if zeros > kernel / 2 => "the padding must be at most half the kernel",
+                    Some(window) if padded.is_none_or(|padded| window <= padded) => {
+                        "expected a pixel in every window"
+                    }
+                    _ => "the window is larger than the padded image",
+                };
                 let reason = format!(
-                    "axis {axis} of images of shape {}: expected a stride and dilation of at least 1, padding \
-                     of at most half the kernel, and a pixel in every window; got kernel {kernel}, stride \
-                     {stride}, dilation {dilation}, padding {zeros}",
+                    "axis {axis} of images of shape {}: {cause}; got kernel {kernel}, stride {stride}, dilation \
+                     {dilation}, padding {zeros}",
                     self.shape()
                 );
                 Error::InvalidArgument { op, reason }

@@ -153,19 +153,31 @@ fn poolings_that_do_not_fit_are_errors() {
     let x = T::zeros((1, 2, 3, 4), DType::F32).unwrap();
     let error = |y: Result<T>| y.unwrap_err().to_string();
     let large = PoolOptions::new([4, 1]);
-    assert!(
-        error(x.max_pool2d(large))
-            .starts_with("max_pool2d: axis 0 of images of shape [1, 2, 3, 4]")
-    );
-    for options in [
-        PoolOptions { padding: [2, 0], ..PoolOptions::new([3, 3]) },
-        PoolOptions { stride: Some([0, 1]), ..PoolOptions::default() },
-        PoolOptions { dilation: [0, 1], ..PoolOptions::default() },
-        PoolOptions::new([0, 1]),
+    assert!(error(x.max_pool2d(large)).starts_with(
+        "max_pool2d: axis 0 of images of shape [1, 2, 3, 4]: the window is larger than the padded image; got kernel 4"
+    ));
+    for (options, text) in [
+        (
+            PoolOptions { padding: [2, 0], ..PoolOptions::new([3, 3]) },
+            "the padding must be at most half the kernel; got kernel 3",
+        ),
+        (
+            PoolOptions { stride: Some([0, 1]), ..PoolOptions::default() },
+            "the stride must be at least 1",
+        ),
+        (
+            PoolOptions { dilation: [0, 1], ..PoolOptions::default() },
+            "the dilation must be at least 1",
+        ),
+        (PoolOptions::new([0, 1]), "the kernel must be at least 1"),
         // The dilation makes both taps of a window fall into the padding.
-        PoolOptions { dilation: [4, 1], padding: [1, 0], ..PoolOptions::new([2, 1]) },
+        (
+            PoolOptions { dilation: [4, 1], padding: [1, 0], ..PoolOptions::new([2, 1]) },
+            "expected a pixel in every window",
+        ),
     ] {
-        assert!(error(x.max_pool2d(options)).contains("a pixel in every window"), "{options:?}");
+        let error = error(x.max_pool2d(options));
+        assert!(error.contains(text), "{options:?}: {error}");
     }
     let dilated = PoolOptions { dilation: [2, 1], ..PoolOptions::default() };
     assert!(error(x.avg_pool2d(dilated)).contains("dilation [2, 1] must be 1"));

@@ -9,11 +9,13 @@
 //!                   for filters of one channel, inner products in the padded copies
 //! ```
 //!
-//! 1. Threads share images, or the channels of the results where images are few. A thread computes some columns
-//!    at a time, which stay in its cache, adds the bias, applies the function, rounds and puts them into place.
+//! 1. Threads share images. Where images are few, they share the windows of each, or, if windows are few too or groups
+//!    many, the channels of the results. A thread computes some columns at a time, which stay in its cache, adds the bias, applies
+//!    the function, rounds and puts them into place.
 //! 2. Small images go into one product, up to [`COLUMNS`] windows.
 
 mod direct;
+mod grid;
 mod transpose;
 mod weight;
 
@@ -32,8 +34,11 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::{Activation, Convolution};
 use crate::runtime::memory::Buffer;
-use crate::runtime::parallel::{self, Band, Cost, for_each_band};
+use crate::runtime::parallel::{
+    self, Band, ColumnBand, Columns, Cost, PARTS_PER_THREAD, for_each_band,
+};
 use crate::runtime::workspace::Packed as _;
+use grid::Grid;
 pub(super) use transpose::transpose;
 pub(super) use weight::weight_grad;
 
@@ -43,10 +48,17 @@ const COLUMNS: usize = 1024;
 /// Maximum number of elements of a product's result, which stays in L2 until it is rounded.
 const RESULT: usize = 1 << 16;
 
+/// Maximum number of filters of a product, so that a result has at least 64 columns.
+const FILTERS: usize = RESULT / 64;
+
+/// Minimum number of windows of a part if threads share the windows of an image: the columns of a tile of a product.
+const SHARED_WINDOWS: usize = 64;
+
 /// Cost of a fused multiply-add of `f32` in picoseconds.
 const COST: usize = 16;
 
 /// Strided images `[n, c, d, h, w]`; axes that images lack have an extent of 1.
+#[derive(Clone, Copy)]
 struct Images<'a, T> {
     data: &'a [T],
     offset: usize,
@@ -69,8 +81,8 @@ impl<'a, T: bytemuck::Pod> Images<'a, T> {
         [self.extents[2], self.extents[3], self.extents[4]]
     }
 
-    /// Copies the pixels of a row `[image, channel, depth, height]` from its first one on.
-    fn row(&self, at: [usize; 4], row: &mut [T::Sum])
+    /// Copies the pixels of a row from the one at `[image, channel, depth, height, width]` on.
+    fn row(&self, at: [usize; 5], row: &mut [T::Sum])
     where
         T: Factor,
     {
@@ -96,20 +108,55 @@ impl<'a, T: bytemuck::Pod> Images<'a, T> {
     }
 }
 
-/// Pixels of an image at a distance of `step` from `start` on, `count` along each axis.
-#[derive(Clone, Copy)]
-struct Grid {
-    start: [usize; 3],
-    step: [usize; 3],
-    count: [usize; 3],
-}
-
 /// A convolution whose results are the pixels of a grid of the output images.
 struct Phase<'a, T> {
     grid: Grid,
     geometry: Geometry,
     /// Filters, `[groups, channels of the result in a group, places]`.
     weight: &'a [T],
+}
+
+/// A part of the results: of a range of images, of channels, and of the pixels of each.
+struct Part {
+    images: Range<usize>,
+    channels: Range<usize>,
+    pixels: Range<usize>,
+}
+
+impl Part {
+    /// Index of the row of an image and a channel.
+    fn row(&self, image: usize, channel: usize) -> usize {
+        (image - self.images.start) * self.channels.len() + channel - self.channels.start
+    }
+}
+
+/// Memory of a part: a row of pixels for each image and channel.
+enum Rows<'a, T> {
+    /// Rows of this length, one after the other.
+    Whole(&'a mut [T], usize),
+    Columns(Columns<'a, T>),
+}
+
+impl<T> Rows<'_, T> {
+    fn row(&mut self, i: usize) -> &mut [T] {
+        match self {
+            Rows::Whole(out, len) => &mut out[i * *len..][..*len],
+            Rows::Columns(columns) => columns.row(i),
+        }
+    }
+}
+
+/// Products of some filters with windows of a part.
+struct Products<'a, T> {
+    part: &'a Part,
+    phase: &'a Phase<'a, T>,
+    /// Channels of the images.
+    seen: Range<usize>,
+    /// Channels of the results, and their filters.
+    own: Range<usize>,
+    weight: MatRef<'a, T>,
+    /// Windows of each image.
+    windows: Range<usize>,
 }
 
 /// Convolutions of the same images, whose grids make up the output images.
@@ -119,12 +166,14 @@ struct Job<'a, T: Factor> {
     groups: usize,
     /// Channels of the result in a group.
     channels: usize,
-    phases: SmallVec<[Phase<'a, T>; 1]>,
+    phases: &'a [Phase<'a, T>],
     /// One value per channel of the result.
     bias: Option<&'a [T::Sum]>,
     activation: Option<Activation>,
     /// Extents of the result's images.
     image: [usize; 3],
+    /// For each channel of the result, whether it is written; all are if there is none. Other pixels keep their values.
+    only: Option<&'a [bool]>,
 }
 
 impl<T: Factor> Job<'_, T> {
@@ -138,7 +187,7 @@ impl<T: Factor> Job<'_, T> {
         let work = |phase: &Phase<'_, T>| {
             let places =
                 self.x.extents[1] / self.groups * phase.geometry.kernel.iter().product::<usize>();
-            places.max(1) * phase.grid.count.iter().product::<usize>()
+            places.max(1) * phase.grid.numel()
         };
         let cost = Cost(COST * size_of::<T::Sum>() / 4).times(self.phases.iter().map(work).sum());
         let outcome = Outcome::new();
@@ -149,8 +198,19 @@ impl<T: Factor> Job<'_, T> {
             let each = unit * channels * pixels;
             let cost = cost.times(unit * channels);
             for_each_band(images.div_ceil(unit), cost, Band::new(out, each), |units, out| {
-                let range = units.start * unit..(units.end * unit).min(images);
-                outcome.record(units.start, self.part(range, 0..channels, out));
+                let images = units.start * unit..(units.end * unit).min(images);
+                let part = Part { images, channels: 0..channels, pixels: 0..pixels };
+                outcome.record(units.start, self.part(&part, Rows::Whole(out, pixels)));
+            });
+        } else if images * self.groups < threads
+            && let Some(unit) = self.shared_pixels(threads)
+        {
+            let units = pixels.div_ceil(unit);
+            let cost = Cost(cost.times(images * channels).0 / units);
+            for_each_band(units, cost, ColumnBand::new(out, pixels, unit), |units, columns| {
+                let pixels = units.start * unit..(units.end * unit).min(pixels);
+                let part = Part { images: 0..images, channels: 0..channels, pixels };
+                outcome.record(units.start, self.part(&part, Rows::Columns(columns)));
             });
         } else {
             for_each_band(images * channels, cost, Band::new(out, pixels), |units, out| {
@@ -159,7 +219,9 @@ impl<T: Factor> Job<'_, T> {
                     let (image, channel) = (at / channels, at % channels);
                     let count = (channels - channel).min(units.end - at);
                     let (here, rest) = out.split_at_mut(count * pixels);
-                    outcome.record(at, self.part(image..image + 1, channel..channel + count, here));
+                    let (images, channels) = (image..image + 1, channel..channel + count);
+                    let part = Part { images, channels, pixels: 0..pixels };
+                    outcome.record(at, self.part(&part, Rows::Whole(here, pixels)));
                     (at, out) = (at + count, rest);
                 }
             });
@@ -167,89 +229,126 @@ impl<T: Factor> Job<'_, T> {
         outcome.or(())
     }
 
-    /// Computes a range of channels of a range of images.
-    fn part(&self, images: Range<usize>, channels: Range<usize>, out: &mut [T]) -> Result<()> {
-        let pixels: usize = self.image.iter().product();
-        let covered: usize =
-            self.phases.iter().map(|phase| phase.grid.count.iter().product::<usize>()).sum();
-        if covered < pixels {
-            out.fill(T::from_scalar(0.0.into()));
+    /// Number of pixels of a part if threads share the windows of images, whole lines if there are enough; `None` if
+    /// every thread would get few windows.
+    fn shared_pixels(&self, threads: usize) -> Option<usize> {
+        let [depth, height, width] = self.image;
+        let lines = depth * height;
+        let most = lines * width / self.phases.len().max(1) / SHARED_WINDOWS;
+        let parts = most.min(threads * PARTS_PER_THREAD) / threads * threads;
+        match parts {
+            0 => None,
+            _ if lines >= parts => Some(lines.div_ceil(parts) * width),
+            _ => Some((lines * width).div_ceil(parts)),
+        }
+    }
+
+    /// Computes a part.
+    fn part(&self, part: &Part, mut out: Rows<'_, T>) -> Result<()> {
+        let Part { channels, pixels, .. } = part;
+        let covered: usize = self.phases.iter().map(|phase| phase.grid.numel()).sum();
+        if covered < self.image.iter().product() && self.only.is_none() {
+            for row in 0..part.images.len() * channels.len() {
+                out.row(row).fill(T::from_scalar(0.0.into()));
+            }
         }
         let sources = self.x.extents[1] / self.groups;
-        for phase in &self.phases {
+        for phase in self.phases {
+            let [first, end] =
+                [pixels.start, pixels.end].map(|pixel| phase.grid.before(self.image, pixel));
+            if first == end {
+                continue;
+            }
             let places = sources * phase.geometry.kernel.iter().product::<usize>();
-            let most = self.channels.min(channels.len());
-            let mut scratch = direct::pays(&phase.geometry, most)
-                .then(|| direct::Scratch::new(&phase.geometry, sources, most));
+            let most = self.channels.min(channels.len()).min(FILTERS);
+            let mut scratch = direct::Scratch::new(&phase.geometry, sources, most);
             for group in channels.start / self.channels..channels.end.div_ceil(self.channels) {
-                let first = group * self.channels;
-                let own = first.max(channels.start)..(first + self.channels).min(channels.end);
-                let seen = group * sources..(group + 1) * sources;
-                let weight = &phase.weight[own.start * places..own.end * places];
-                let weight =
-                    MatRef::row_major(weight, [own.len(), places]).map_err(refused(self.op))?;
-                let rows = own.start - channels.start..own.end - channels.start;
-                let rows = (rows, channels.len());
-                if let Some(scratch) = &mut scratch {
-                    self.direct((images.clone(), seen), weight, own, phase, rows, scratch, out)?;
-                } else {
-                    let windows = self.x.windows(self.op, images.clone(), seen, phase.geometry)?;
-                    self.columns(&windows, weight, own, phase.grid, rows, out)?;
+                let of_group = group * self.channels..(group + 1) * self.channels;
+                let (start, last) =
+                    (of_group.start.max(channels.start), of_group.end.min(channels.end));
+                for start in (start..last).step_by(FILTERS) {
+                    let own = start..last.min(start + FILTERS);
+                    let weight = &phase.weight[own.start * places..own.end * places];
+                    let weight = MatRef::row_major(weight, [own.len(), places]);
+                    let weight = weight.map_err(refused(self.op))?;
+                    let seen = group * sources..(group + 1) * sources;
+                    let windows = first..end;
+                    let products = Products { part, phase, seen, own, weight, windows };
+                    match &mut scratch {
+                        Some(scratch) => self.direct(&products, scratch, &mut out)?,
+                        None => self.packed(&products, &mut out)?,
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// Multiplies filters with windows and writes the products to channels `rows` of the `channels` channels of
-    /// `out`.
-    fn columns(
-        &self,
-        windows: &Windows<'_, T>,
-        weight: MatRef<'_, T>,
-        own: Range<usize>,
-        grid: Grid,
-        (rows, channels): (Range<usize>, usize),
-        out: &mut [T],
-    ) -> Result<()> {
-        let [_, count] = windows.shape();
-        let most = (RESULT / own.len().max(1)).clamp(64, COLUMNS) / 64 * 64;
+    /// Computes products with packed windows.
+    fn packed(&self, products: &Products<'_, T>, out: &mut Rows<'_, T>) -> Result<()> {
+        let Products { part, own, weight, .. } = products;
+        let Phase { grid, geometry, .. } = products.phase;
+        let seen = products.seen.clone();
+        let windows = self.x.windows(self.op, part.images.clone(), seen, *geometry)?;
+        let most = (RESULT / own.len().max(1)).min(COLUMNS) / 64 * 64;
         let pixels: usize = self.image.iter().product();
-        let mut scratch = Buffer::scratch(own.len() * most.min(count) * size_of::<T::Sum>());
-        let mut rounded = Buffer::scratch(most.min(count) * size_of::<T>());
-        for first in (0..count).step_by(most) {
-            let width = most.min(count - first);
+        // Windows of different images share a product.
+        let each = grid.numel();
+        let ranges: SmallVec<[Range<usize>; 4]> = match products.windows.len() == each {
+            true => smallvec![0..part.images.len() * each],
+            false => (0..part.images.len())
+                .map(|i| i * each + products.windows.start..i * each + products.windows.end)
+                .collect(),
+        };
+        let widest = most.min(ranges.iter().map(Range::len).max().unwrap_or(0));
+        let mut scratch = Buffer::scratch(own.len() * widest * size_of::<T::Sum>());
+        let mut rounded = Buffer::scratch(widest * size_of::<T>());
+        let firsts = ranges.iter().flat_map(|range| {
+            range.clone().step_by(most).map(|first| (first, most.min(range.end - first)))
+        });
+        for (first, width) in firsts {
             let (image, at) = (first / pixels.max(1), first % pixels.max(1));
-            if T::IS_SUM && grid.is_dense() && at + width <= pixels {
+            if let Rows::Whole(out, _) = out
+                && T::IS_SUM
+                && self.only.is_none()
+                && grid.is_dense(self.image)
+                && at + width <= pixels
+            {
                 // The product is written to its place in the result.
-                let y = &mut bytemuck::cast_slice_mut::<T, T::Sum>(out)
-                    [(image * channels + rows.start) * pixels..][..own.len() * pixels];
+                let row = part.row(part.images.start + image, own.start);
+                let y = &mut bytemuck::cast_slice_mut::<T, T::Sum>(out)[row * pixels..]
+                    [..own.len() * pixels];
                 let strides = [pixels as isize, 1];
                 let c = MatMut::new(&mut *y, at, [own.len(), width], strides);
-                self.multiply(
-                    weight,
-                    &windows.columns(first, width),
-                    c.map_err(refused(self.op))?,
-                )?;
-                for (i, y) in y.chunks_exact_mut(pixels).enumerate() {
-                    self.finish(own.start + i, &mut y[at..at + width], &mut []);
+                let c = c.map_err(refused(self.op))?;
+                self.multiply(*weight, &windows.columns(first, width), c)?;
+                for (channel, y) in own.clone().zip(y.chunks_exact_mut(pixels)) {
+                    self.finish(channel, &mut y[at..at + width], &mut []);
                 }
                 continue;
             }
             let z = &mut scratch.as_slice_mut::<T::Sum>()[..own.len() * width];
             let c = MatMut::row_major(&mut *z, [own.len(), width]).map_err(refused(self.op))?;
-            self.multiply(weight, &windows.columns(first, width), c)?;
-            for (i, z) in z.chunks_exact_mut(width).enumerate() {
+            self.multiply(*weight, &windows.columns(first, width), c)?;
+            for (channel, z) in own.clone().zip(z.chunks_exact_mut(width)) {
+                if !self.writes(channel) {
+                    continue;
+                }
                 let rounded = &mut rounded.as_slice_mut::<T>()[..width];
-                let x = self.finish(own.start + i, z, rounded);
-                let channel = rows.start + i;
-                grid.each_run(first, width, |image, at, run| {
-                    let y = &mut out[(image * channels + channel) * pixels..][..pixels];
-                    grid.write(self.image, at, &x[run], y);
+                let x = self.finish(channel, z, rounded);
+                grid.each_run(self.image, first, width, |image, at, run| {
+                    let y = out.row(part.row(part.images.start + image, channel));
+                    let at = grid.pixel(self.image, at) - part.pixels.start;
+                    grid.write(&x[run], &mut y[at..]);
                 });
             }
         }
         Ok(())
+    }
+
+    /// True if the results of a channel are written.
+    fn writes(&self, channel: usize) -> bool {
+        self.only.is_none_or(|only| only[channel])
     }
 
     fn multiply(
@@ -280,51 +379,6 @@ impl<T: Factor> Job<'_, T> {
         }
         round(z, rounded);
         rounded
-    }
-}
-
-impl Grid {
-    /// True if it has adjacent pixels from the first one on; such a grid is the whole image.
-    fn is_dense(&self) -> bool {
-        self.step == [1; 3] && self.start == [0; 3]
-    }
-
-    /// Calls `f(image, pixel of the grid, run)` for the columns `first..first + width`, which number the pixels of
-    /// the grids of all images one after the other: a run is a range of these columns, from the first one, that
-    /// are a step apart in an image.
-    fn each_run(
-        &self,
-        first: usize,
-        width: usize,
-        mut f: impl FnMut(usize, [usize; 3], Range<usize>),
-    ) {
-        let [depth, height, across] = self.count;
-        let is_dense = self.is_dense();
-        let mut at = 0;
-        while at < width {
-            let column = first + at;
-            let (line, x) = (column / across, column % across);
-            let (plane, y) = (line / height, line % height);
-            let (image, z) = (plane / depth, plane % depth);
-            // A dense grid has one run per image, others have one per row.
-            let left = match is_dense {
-                true => (depth * height * across) - column % (depth * height * across),
-                false => across - x,
-            };
-            let len = left.min(width - at);
-            f(image, [z, y, x], at..at + len);
-            at += len;
-        }
-    }
-
-    /// Writes pixels of the grid, from pixel `at` on, to the channel `y` of an image of these extents.
-    fn write<T: Copy>(&self, image: [usize; 3], at: [usize; 3], pixels: &[T], y: &mut [T]) {
-        let at: [usize; 3] = std::array::from_fn(|i| self.start[i] + at[i] * self.step[i]);
-        let y = &mut y[(at[0] * image[1] + at[1]) * image[2] + at[2]..];
-        match self.step[2] {
-            1 => y[..pixels.len()].copy_from_slice(pixels),
-            step => y.iter_mut().step_by(step).zip(pixels).for_each(|(y, &x)| *y = x),
-        }
     }
 }
 
@@ -382,10 +436,11 @@ pub(super) fn forward(
             x: images,
             groups: convolution.groups,
             channels: outputs / convolution.groups,
-            phases: smallvec![Phase { grid, geometry, weight: weight.run::<T>() }],
+            phases: &[Phase { grid, geometry, weight: weight.run::<T>() }],
             bias: bias.as_ref().map(|bias| bias.run()),
             activation,
             image: windows,
+            only: None,
         };
         job.run(out.elements::<T>())?;
         Ok(smallvec![out.finish()])

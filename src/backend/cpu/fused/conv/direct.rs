@@ -2,8 +2,8 @@
 //! (`kernels::Indirect`).
 //!
 //! ```text
-//! for a band of rows of windows: copy the pixels they see, with the padding, for each channel and each phase of the
-//! stride; the window of a row's next pixel is then one element further at every place
+//! for a band of rows of windows, or of columns of long rows: copy the pixels they see, with the padding, for each
+//! channel and each phase of the stride; the window of a row's next pixel is then one element further at every place
 //! y[o, pixels of the band] = weight[o, places] · copy[offset of the place + pixel]
 //! ```
 //!
@@ -13,11 +13,11 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use smallvec::SmallVec;
-use swath_kernels::{self as kernels, Float as _, Geometry, Indirect, MatMut, MatRef};
+use smallvec::{SmallVec, smallvec};
+use swath_kernels::{self as kernels, Float as _, Geometry, Indirect, MatMut};
 
 use super::super::super::matmul::{Factor, refused};
-use super::{Images, Job, Phase, RESULT, copy_pixels};
+use super::{Images, Job, Products, RESULT, Rows, copy_pixels};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::workspace::Packed as _;
@@ -25,8 +25,14 @@ use crate::runtime::workspace::Packed as _;
 /// Maximum number of bytes of a band's copy, a part of L2.
 const BAND_BYTES: usize = 512 << 10;
 
-/// Time to pack a vector of windows, in rows of a product: the more rows, the less it matters.
-const PACKING: usize = 12;
+/// Time to pack a vector of windows, in rows of a product, if neighbouring windows see adjacent pixels and if not; and
+/// the extra time of a product that reads in place. Measured on Zen 5 for 7 to 56 pixels a side and 16 to 512 filters:
+/// by these the faster path is taken, or one that takes at most 1.04 of its time.
+const PACKING: [f64; 2] = [14.0, 70.0];
+const IN_PLACE: f64 = 1.0 / 16.0;
+
+/// Minimum number of columns of a band: with fewer, a product's vectors are mostly empty.
+const MIN_COLUMNS: usize = 16;
 
 /// An axis of windows in a copy that has a line for every phase of the stride.
 struct Axis {
@@ -56,57 +62,124 @@ impl Axis {
     }
 }
 
-/// Pixels between the first windows of adjacent rows in the copy of a band.
-fn pitch(geometry: &Geometry) -> usize {
-    let reach = (geometry.kernel[2].max(1) - 1) * geometry.dilation[2] / geometry.stride[2];
-    geometry.output[2] + reach
-}
-
-/// True if reading in place is worth the columns that are dropped, for products of `rows` rows.
-pub(super) fn pays(geometry: &Geometry, rows: usize) -> bool {
-    let Geometry { image, kernel, output, .. } = *geometry;
-    let is_flat = image[0] == 1 && kernel[0] == 1 && output[0] == 1 && geometry.padding[0] == 0;
-    let (used, all) = (output[2] * (rows + PACKING), pitch(geometry) * rows);
-    is_flat && kernel[1] * kernel[2] > 1 && all <= used
-}
-
-/// Copies of bands of rows of windows.
+/// Copies of bands of windows: of some rows, and of a range of columns if whole rows are too long.
 pub(super) struct Bands<'a> {
     geometry: &'a Geometry,
     down: Axis,
     across: Axis,
     /// Pixels between the first windows of adjacent rows.
     pub pitch: usize,
-    /// Rows of windows of a band.
-    pub rows: usize,
+    /// Rows and columns of windows of a band.
+    pub shape: [usize; 2],
+    /// Elements of the copy of one channel in one phase.
+    plane: usize,
 }
 
 impl<'a> Bands<'a> {
-    /// Bands of about the same height of at most `most` rows, whose copies of some channels have a limited size.
-    pub fn new(geometry: &'a Geometry, channels: usize, most: usize, element: usize) -> Self {
-        let [down, across] = [Axis::new(1, geometry), Axis::new(2, geometry)];
-        let pitch = pitch(geometry);
-        let height = geometry.output[1].max(1);
-        let lines = channels * down.starts.len() * across.starts.len();
-        let limit = BAND_BYTES / element / (lines * pitch).max(1);
-        let most = limit.saturating_sub(down.reach).min(most).clamp(1, height);
-        let rows = height.div_ceil(height.div_ceil(most));
-        Bands { geometry, down, across, pitch, rows }
+    /// The bands of the least work whose copies and products with this number of filters stay in the cache. `None` if
+    /// the windows are not those of flat images, or packing them is less work.
+    pub fn new(
+        geometry: &'a Geometry,
+        channels: usize,
+        filters: usize,
+        element: usize,
+    ) -> Option<Self> {
+        let width = geometry.output[2];
+        let limits = (channels, RESULT / filters.max(1), element);
+        let widest = Bands::widest(geometry, limits)?;
+        let pieces = std::iter::successors(Some(width.div_ceil(widest.shape[1])), |n| Some(2 * n));
+        let narrower = pieces.skip(1).map(|pieces| width.div_ceil(pieces));
+        let narrower = narrower.take_while(|&columns| columns >= 2 * MIN_COLUMNS).take(3);
+        let narrower = narrower.map(|columns| Bands::of_columns(geometry, columns, limits));
+        let all = std::iter::once(widest).chain(narrower);
+        let best = all.min_by(|a, b| a.work(filters).total_cmp(&b.work(filters)));
+        best.filter(|bands| bands.work(filters) <= filters as f64 + bands.packing())
     }
 
-    /// Elements of the copy of one channel in one phase.
-    fn plane(&self) -> usize {
-        (self.rows + self.down.reach) * self.pitch
+    /// The widest bands within limits: a number of channels whose copies fit the cache, of columns of a product, and the
+    /// bytes of an element. `None` if the windows are not those of flat images, or do not fit.
+    pub fn widest(
+        geometry: &'a Geometry,
+        (channels, most, element): (usize, usize, usize),
+    ) -> Option<Self> {
+        let Geometry { image, kernel, output, .. } = *geometry;
+        let is_flat = image[0] == 1 && kernel[0] == 1 && output[0] == 1 && geometry.padding[0] == 0;
+        if !is_flat || kernel[1] * kernel[2] < 2 {
+            return None;
+        }
+        let width = output[2];
+        let line = Bands::of_columns(geometry, 1, (channels, most, element));
+        let longest = line.limit(channels, element) / (1 + line.down.reach);
+        let longest = longest.saturating_sub(line.across.reach).min(most).min(width);
+        if longest < MIN_COLUMNS.min(width) || width == 0 {
+            return None;
+        }
+        let columns = width.div_ceil(width.div_ceil(longest));
+        Some(Bands::of_columns(geometry, columns, (channels, most, element)))
+    }
+
+    /// Bands of this width and of about the same height, within the limits of `widest`.
+    fn of_columns(
+        geometry: &'a Geometry,
+        columns: usize,
+        (channels, most, element): (usize, usize, usize),
+    ) -> Self {
+        let [down, across] = [Axis::new(1, geometry), Axis::new(2, geometry)];
+        let pitch = columns + across.reach;
+        let mut bands = Bands { geometry, down, across, pitch, shape: [1, columns], plane: 0 };
+        let rows = (bands.limit(channels, element) / pitch).saturating_sub(bands.down.reach);
+        let height = geometry.output[1].max(1);
+        let rows = rows.min((most.saturating_add(bands.across.reach)) / pitch).clamp(1, height);
+        bands.shape[0] = height.div_ceil(height.div_ceil(rows));
+        bands.plane = (bands.shape[0] + bands.down.reach) * pitch;
+        bands
+    }
+
+    /// Number of phases.
+    fn phases(&self) -> usize {
+        self.down.starts.len() * self.across.starts.len()
+    }
+
+    /// Maximum number of elements of the copy of one channel in one phase.
+    fn limit(&self, channels: usize, element: usize) -> usize {
+        BAND_BYTES / element / (channels * self.phases()).max(1)
+    }
+
+    /// Time to pack a window.
+    fn packing(&self) -> f64 {
+        PACKING[usize::from(self.geometry.stride[2] > 1)]
+    }
+
+    /// Time per window: of a product with its columns and of the copy, whose elements take as long as packed ones.
+    fn work(&self, filters: usize) -> f64 {
+        let places = self.down.places.len() * self.across.places.len();
+        let product = (filters * self.columns(self.shape)) as f64 * (1.0 + IN_PLACE);
+        let copied = (self.phases() * self.plane) as f64 / places as f64;
+        (product + self.packing() * copied) / self.shape.iter().product::<usize>() as f64
     }
 
     /// Elements of a copy.
     pub fn copy_len(&self, channels: usize) -> usize {
-        channels * self.down.starts.len() * self.across.starts.len() * self.plane()
+        channels * self.phases() * self.plane
     }
 
-    /// Columns of a band of this height, from its first window to its last.
-    pub fn columns(&self, height: usize) -> usize {
-        (height.max(1) - 1) * self.pitch + self.geometry.output[2]
+    /// Columns of a band of this shape, from its first window to its last.
+    pub fn columns(&self, [height, width]: [usize; 2]) -> usize {
+        (height.max(1) - 1) * self.pitch + width
+    }
+
+    /// Cuts rows and columns of windows into bands: the first window and the shape of each.
+    pub fn cut(
+        &self,
+        [rows, columns]: [Range<usize>; 2],
+    ) -> impl Iterator<Item = ([usize; 2], [usize; 2])> {
+        let [height, width] = self.shape;
+        rows.clone().step_by(height).flat_map(move |top| {
+            columns.clone().step_by(width).map({
+                let (bottom, right) = (rows.end, columns.end);
+                move |left| ([top, left], [height.min(bottom - top), width.min(right - left)])
+            })
+        })
     }
 
     /// Offsets in a copy of the pixels that the first window of the band sees: for each channel those of all places.
@@ -118,19 +191,20 @@ impl<'a> Bands<'a> {
             for &(y, below) in &down.places {
                 for &(x, right) in &across.places {
                     let line = (channel * down.starts.len() + y) * across.starts.len() + x;
-                    offsets.push(line * self.plane() + below * pitch + right);
+                    offsets.push(line * self.plane + below * pitch + right);
                 }
             }
         }
         offsets
     }
 
-    /// Copies the pixels that `height` rows of windows see, from row `top` on: a plane for each channel and phase.
+    /// Copies the pixels that a band of this shape sees, from its first window on: a plane for each channel and phase.
     pub fn copy<T: Factor>(
         &self,
         x: &Images<'_, T>,
         (image, channels): (usize, Range<usize>),
-        (top, height): (usize, usize),
+        [top, left]: [usize; 2],
+        [height, width]: [usize; 2],
         copy: &mut [T::Sum],
     ) {
         let &Bands { geometry, ref down, ref across, pitch, .. } = self;
@@ -138,14 +212,16 @@ impl<'a> Bands<'a> {
         let [_, image_height, image_width] = geometry.image;
         let [_, stride_y, stride_x] = geometry.stride.map(|stride| stride as isize);
         // The columns of each phase that lie in the image, and the pixel of the first.
+        let seen = width + across.reach;
         let inside = across.starts.iter().map(|&start| {
+            let start = start + left as isize * stride_x;
             let reach = |x: isize| ((x + stride_x - 1).max(0) / stride_x) as usize;
-            let first = reach(-start).min(pitch);
-            let end = reach(image_width as isize - start).clamp(first, pitch);
+            let first = reach(-start).min(seen);
+            let end = reach(image_width as isize - start).clamp(first, seen);
             (first..end, start + first as isize * stride_x)
         });
         let inside: SmallVec<[_; 4]> = inside.collect();
-        let mut planes = copy.chunks_exact_mut(self.plane());
+        let mut planes = copy.chunks_exact_mut(self.plane);
         for channel in channels {
             let corner =
                 offset as isize + image as isize * strides[0] + channel as isize * strides[1];
@@ -183,62 +259,73 @@ pub(super) struct Scratch<'a, T: Factor> {
 }
 
 impl<'a, T: Factor> Scratch<'a, T> {
-    /// Memory for products of windows of `seen` channels with at most `most` filters.
-    pub fn new(geometry: &'a Geometry, seen: usize, most: usize) -> Self {
-        let height = RESULT / (most * pitch(geometry)).max(1);
-        let bands = Bands::new(geometry, seen, height, size_of::<T::Sum>());
-        let columns = bands.columns(bands.rows);
-        Scratch {
+    /// Memory for products of windows of `seen` channels with at most `most` filters; `None` if packing them is less
+    /// work.
+    pub fn new(geometry: &'a Geometry, seen: usize, most: usize) -> Option<Self> {
+        let bands = Bands::new(geometry, seen, most, size_of::<T::Sum>())?;
+        let columns = bands.columns(bands.shape);
+        Some(Scratch {
             offsets: bands.offsets(seen),
             copy: Buffer::scratch(bands.copy_len(seen) * size_of::<T::Sum>()),
             sums: Buffer::scratch(most * columns * size_of::<T::Sum>()),
             rounded: Buffer::scratch(columns * size_of::<T>()),
             bands,
             element: PhantomData,
-        }
+        })
     }
 }
 
+/// Cuts a range of windows, numbered row by row, into rectangles: rows and columns of each.
+fn rectangles(windows: &Range<usize>, width: usize) -> SmallVec<[[Range<usize>; 2]; 3]> {
+    let [first, last] = [windows.start / width, windows.end / width];
+    let [left, right] = [windows.start % width, windows.end % width];
+    if first == last {
+        return smallvec![[first..first + 1, left..right]];
+    }
+    let whole = first + usize::from(left > 0);
+    let all = [
+        [first..whole, left..width],
+        [whole..last, 0..width],
+        [last..last + usize::from(right > 0), 0..right],
+    ];
+    all.into_iter().filter(|[rows, _]| !rows.is_empty()).collect()
+}
+
 impl<T: Factor> Job<'_, T> {
-    /// Computes channels `own` of a range of images, and writes them to channels `rows` of the `channels` channels of
-    /// `out`.
-    #[allow(clippy::too_many_arguments, reason = "those of `columns`, and the memory")]
+    /// Computes products with windows in padded copies.
     pub(super) fn direct(
         &self,
-        (images, seen): (Range<usize>, Range<usize>),
-        weight: MatRef<'_, T>,
-        own: Range<usize>,
-        phase: &Phase<'_, T>,
-        (rows, channels): (Range<usize>, usize),
+        products: &Products<'_, T>,
         scratch: &mut Scratch<'_, T>,
-        out: &mut [T],
+        out: &mut Rows<'_, T>,
     ) -> Result<()> {
-        let [_, height, width] = phase.geometry.output;
+        let &Products { part, phase, weight, .. } = products;
         let Scratch { bands, offsets, copy, sums, rounded, .. } = scratch;
-        let pitch = bands.pitch;
-        let copy = &mut copy.as_slice_mut::<T::Sum>()[..bands.copy_len(seen.len())];
-        let pixels: usize = self.image.iter().product();
-        for image in images.clone() {
-            for top in (0..height).step_by(bands.rows) {
-                let band = bands.rows.min(height - top);
-                bands.copy(&self.x, (image, seen.clone()), (top, band), copy);
-                let columns = bands.columns(band);
-                let b = Indirect::new(copy, offsets, columns).map_err(refused(self.op))?;
-                let z = &mut sums.as_slice_mut::<T::Sum>()[..own.len() * columns];
-                let c =
-                    MatMut::row_major(&mut *z, [own.len(), columns]).map_err(refused(self.op))?;
+        let copy = &mut copy.as_slice_mut::<T::Sum>()[..bands.copy_len(products.seen.len())];
+        for image in part.images.clone() {
+            let rectangles = rectangles(&products.windows, phase.geometry.output[2]);
+            for (corner, shape) in rectangles.into_iter().flat_map(|all| bands.cut(all)) {
+                bands.copy(&self.x, (image, products.seen.clone()), corner, shape, copy);
+                let count = bands.columns(shape);
+                let b = Indirect::new(copy, offsets, count).map_err(refused(self.op))?;
+                let z = &mut sums.as_slice_mut::<T::Sum>()[..products.own.len() * count];
+                let c = MatMut::row_major(&mut *z, [products.own.len(), count]);
+                let c = c.map_err(refused(self.op))?;
                 T::Sum::workspace()
                     .with_borrow_mut(|workspace| {
                         kernels::gemm_indirect(weight, &b, T::Sum::ZERO, c, workspace)
                     })
                     .map_err(refused(self.op))?;
-                let rounded = &mut rounded.as_slice_mut::<T>()[..columns];
-                for (i, z) in z.chunks_exact_mut(columns).enumerate() {
-                    let x = self.finish(own.start + i, z, rounded);
-                    let channel = (image - images.start) * channels + rows.start + i;
-                    let y = &mut out[channel * pixels..][..pixels];
-                    for (row, x) in x.chunks(pitch).enumerate() {
-                        phase.grid.write(self.image, [0, top + row, 0], &x[..width], y);
+                let rounded = &mut rounded.as_slice_mut::<T>()[..count];
+                for (channel, z) in products.own.clone().zip(z.chunks_exact_mut(count)) {
+                    if !self.writes(channel) {
+                        continue;
+                    }
+                    let x = self.finish(channel, z, rounded);
+                    let y = out.row(part.row(image, channel));
+                    for (row, x) in x.chunks(bands.pitch).enumerate() {
+                        let at = phase.grid.pixel(self.image, [0, corner[0] + row, corner[1]]);
+                        phase.grid.write(&x[..shape[1]], &mut y[at - part.pixels.start..]);
                     }
                 }
             }

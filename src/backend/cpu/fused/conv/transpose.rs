@@ -1,7 +1,10 @@
 //! The transposed convolution, phase by phase.
+//!
+//! A phase pads g with zeros. Filters that are infinite or NaN would make NaN of these zeros, so channels with such
+//! filters are computed again by convolutions without padding: of the pixels that see the same places of windows inside g.
 
 use smallvec::smallvec;
-use swath_kernels::{Geometry, Permute};
+use swath_kernels::{Float as _, Geometry, Permute};
 
 use super::super::super::matmul::Factor;
 use super::super::super::working::for_float;
@@ -26,6 +29,36 @@ struct Line {
     window: isize,
     /// Distance between the windows of neighbouring places.
     apart: usize,
+}
+
+impl Line {
+    /// Cuts the pixels into lines of those that see the same places of `extent` windows.
+    fn inside(&self, extent: usize, stride: usize) -> Vec<Line> {
+        let places = |pixel: usize| {
+            // Window of place i is `first + i · apart`.
+            let first = self.window + pixel as isize;
+            let reach = |x: isize| (x.max(0) as usize).div_ceil(self.apart).min(self.places);
+            let start = reach(-first);
+            start..reach(extent as isize - first).max(start)
+        };
+        let mut lines = Vec::new();
+        let mut pixel = 0;
+        while pixel < self.count {
+            let seen = places(pixel);
+            let alike = (pixel..self.count).take_while(|&other| places(other) == seen).count();
+            lines.push(Line {
+                start: self.start + pixel * stride,
+                count: alike,
+                first: self.first + (self.places - seen.end) * self.step,
+                step: self.step,
+                places: seen.len(),
+                window: self.window + (pixel + seen.start * self.apart) as isize,
+                apart: self.apart,
+            });
+            pixel += alike;
+        }
+        lines
+    }
 }
 
 /// Returns the phases of an axis that are at any place of a window. Pixel i is at place k of window o if
@@ -68,37 +101,87 @@ pub(in super::super) fn transpose(
         let mut out = Output::new(op, &shape, g.dtype())?;
         let weight = copy::contiguous(op, weight)?;
         let weight = weight.run::<T>();
-        let axes: [Vec<Line>; 3] = std::array::from_fn(|axis| lines(axis, image[axis], kernel[axis], convolution));
+        let shape = [outputs, each];
         let mut parts: Vec<([Line; 3], Vec<T>)> = Vec::new();
-        for &z in &axes[0] {
-            for &y in &axes[1] {
-                for &x in &axes[2] {
-                    let lines = [z, y, x];
-                    parts.push((lines, phase_weight(weight, [outputs, each], kernel, groups, lines)));
-                }
+        for lines in products(std::array::from_fn(|axis| lines(axis, image[axis], kernel[axis], convolution))) {
+            parts.push((lines, phase_weight(weight, shape, kernel, groups, lines)));
+        }
+        let phases: Vec<_> = parts.iter().map(|(lines, weight)| phase(*lines, weight, images.image(), convolution)).collect();
+        let job = Job {
+            op,
+            x: images,
+            groups,
+            channels: each,
+            phases: &phases,
+            bias: None,
+            activation: None,
+            image,
+            only: None,
+        };
+        job.run(out.elements::<T>())?;
+        // The smaller one tells: zeros times infinity are NaN.
+        let y = out.elements::<T>();
+        if are_finite(if y.len() < weight.len() { y } else { weight }) {
+            return Ok(smallvec![out.finish()]);
+        }
+        for (whole, weight_of_all) in &parts {
+            let places: usize = whole.iter().map(|line| line.places).product();
+            let filters = weight_of_all.chunks_exact((outputs / groups * places).max(1));
+            let only: Vec<bool> = filters.map(|filter| !are_finite(filter)).collect();
+            let inside: [Vec<Line>; 3] =
+                std::array::from_fn(|axis| whole[axis].inside(images.image()[axis], convolution.stride[axis]));
+            let is_padded = (0..3).any(|axis| inside[axis].iter().any(|line| line.places < whole[axis].places));
+            if !is_padded || !only.contains(&true) {
+                continue;
+            }
+            for lines in products(inside) {
+                let weight = phase_weight(weight, shape, kernel, groups, lines);
+                let phases = [phase(lines, &weight, images.image(), convolution)];
+                Job { phases: &phases, only: Some(&only), ..job }.run(out.elements::<T>())?;
             }
         }
-        let phases = parts.iter().map(|(lines, weight)| Phase {
-            grid: Grid {
-                start: lines.map(|line| line.start),
-                step: convolution.stride,
-                count: lines.map(|line| line.count),
-            },
-            geometry: Geometry {
-                image: images.image(),
-                kernel: lines.map(|line| line.places),
-                stride: [1; 3],
-                dilation: lines.map(|line| line.apart),
-                padding: lines.map(|line| -line.window),
-                output: lines.map(|line| line.count),
-            },
-            weight: &weight[..],
-        });
-        let phases = phases.collect();
-        let job = Job { op, x: images, groups, channels: each, phases, bias: None, activation: None, image };
-        job.run(out.elements::<T>())?;
         Ok(smallvec![out.finish()])
     })
+}
+
+/// All combinations of a line of each axis.
+fn products(axes: [Vec<Line>; 3]) -> impl Iterator<Item = [Line; 3]> {
+    let [deep, down, across] = axes;
+    deep.into_iter().flat_map(move |z| {
+        let across = across.clone();
+        let planes = down.clone().into_iter();
+        planes.flat_map(move |y| across.clone().into_iter().map(move |x| [z, y, x]))
+    })
+}
+
+fn phase<'a, T>(
+    lines: [Line; 3],
+    weight: &'a [T],
+    image: [usize; 3],
+    convolution: &Convolution,
+) -> Phase<'a, T> {
+    Phase {
+        grid: Grid {
+            start: lines.map(|line| line.start),
+            step: convolution.stride,
+            count: lines.map(|line| line.count),
+        },
+        geometry: Geometry {
+            image,
+            kernel: lines.map(|line| line.places),
+            stride: [1; 3],
+            dilation: lines.map(|line| line.apart),
+            padding: lines.map(|line| -line.window),
+            output: lines.map(|line| line.count),
+        },
+        weight,
+    }
+}
+
+/// True if no value is infinite or NaN.
+fn are_finite<T: Factor>(x: &[T]) -> bool {
+    let is_finite = |x: &T| x.widened() - x.widened() == T::Sum::ZERO;
+    x.chunks(1024).all(|x| x.iter().fold(true, |all, x| all & is_finite(x)))
 }
 
 /// Filters of a phase, `[groups, c, o / groups, places]`, from filters `[o, c, kernel]`: outputs and channels are

@@ -6,7 +6,7 @@ use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, Permute};
 use super::super::super::matmul::{Factor, Outcome, refused};
 use super::super::super::working::for_float;
 use super::super::super::{CpuTensor, Output, Results, copy};
-use super::direct::{self, Bands};
+use super::direct::Bands;
 use super::{COST, Images, geometry, round};
 use crate::backend::TensorData;
 use crate::backend::windows::images_like;
@@ -21,6 +21,10 @@ const PIECE: usize = 1 << 14;
 
 /// Maximum number of elements of the sums of all pieces, unless a single piece has more.
 const SUMS: usize = 1 << 20;
+
+/// Maximum ratio of the columns of a row in a padded copy to its windows, for which inner products take less time than
+/// packing.
+const MAX_PITCH: usize = 13;
 
 pub(in super::super) fn weight_grad(
     op: &'static str,
@@ -44,8 +48,12 @@ pub(in super::super) fn weight_grad(
             return Ok(smallvec![out.finish()]);
         }
         let geometry = geometry(images.image(), kernel, gradient.image(), convolution);
-        if sources == 1 && own == 1 && direct::pays(&geometry, 1) {
-            depthwise(&images, &gradient, &geometry, out.elements::<T>());
+        let bands = match (sources, own) {
+            (1, 1) => Bands::widest(&geometry, (1, usize::MAX, size_of::<Sum>())),
+            _ => None,
+        };
+        if let Some(bands) = bands.filter(|bands| bands.pitch <= MAX_PITCH * bands.shape[1]) {
+            depthwise(&images, &gradient, &geometry, &bands, out.elements::<T>());
             return Ok(smallvec![out.finish()]);
         }
         // The pieces depend on shapes alone: they say in which order products are added.
@@ -111,28 +119,36 @@ pub(in super::super) fn weight_grad(
 /// each place, which are adjacent in a padded copy. Between the rows of windows, the gradient is 0 there. If a sum is
 /// not finite, as it may be because infinite pixels were multiplied by these zeros, the channel is computed again by an
 /// inner product for every row.
-fn depthwise<T: Factor>(x: &Images<'_, T>, g: &Images<'_, T>, geometry: &Geometry, out: &mut [T]) {
+fn depthwise<T: Factor>(
+    x: &Images<'_, T>,
+    g: &Images<'_, T>,
+    geometry: &Geometry,
+    bands: &Bands<'_>,
+    out: &mut [T],
+) {
     let [_, height, width] = geometry.output;
     let places: usize = geometry.kernel.iter().product();
     let cost = Cost(COST * size_of::<T::Sum>()).times(x.extents[0] * height * width * places);
     for_each_band(x.extents[1], cost, Band::new(out, places), |channels, out| {
-        let bands = Bands::new(geometry, 1, usize::MAX, size_of::<T::Sum>());
-        let (offsets, most) = (bands.offsets(1), bands.columns(bands.rows));
+        let (offsets, most) = (bands.offsets(1), bands.columns(bands.shape));
         let mut memory = Buffer::scratch((bands.copy_len(1) + most) * size_of::<T::Sum>());
         let (copy, slopes) = memory.as_slice_mut::<T::Sum>().split_at_mut(bands.copy_len(1));
         slopes.fill(T::Sum::ZERO);
         let mut sums = vec![T::Sum::ZERO; places];
         for (channel, out) in channels.zip(out.chunks_exact_mut(places)) {
             // Inner products of all columns of a band, or of the windows of each row.
-            for (len, step) in [(usize::MAX, usize::MAX), (width, bands.pitch)] {
+            for by_row in [false, true] {
                 sums.fill(T::Sum::ZERO);
                 for image in 0..x.extents[0] {
-                    for top in (0..height).step_by(bands.rows) {
-                        let rows = bands.rows.min(height - top);
-                        let columns = bands.columns(rows);
-                        bands.copy(x, (image, channel..channel + 1), (top, rows), copy);
+                    for (corner, shape) in bands.cut([0..height, 0..width]) {
+                        let ([top, left], [rows, across]) = (corner, shape);
+                        let columns = bands.columns(shape);
+                        let (len, step) =
+                            if by_row { (across, bands.pitch) } else { (columns, columns) };
+                        bands.copy(x, (image, channel..channel + 1), corner, shape, copy);
                         for (row, slopes) in slopes.chunks_mut(bands.pitch).take(rows).enumerate() {
-                            g.row([image, channel, 0, top + row], &mut slopes[..width]);
+                            g.row([image, channel, 0, top + row, left], &mut slopes[..across]);
+                            slopes[across..].fill(T::Sum::ZERO);
                         }
                         for (sum, &offset) in sums.iter_mut().zip(&offsets) {
                             for at in (0..columns).step_by(step) {

@@ -1,0 +1,97 @@
+//! Checks of the arguments of convolutions, and their errors.
+
+use smallvec::SmallVec;
+
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::ops::Convolution;
+use crate::tensor::Tensor;
+
+pub(in crate::tensor) fn check_images<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    axes: usize,
+) -> Result<()> {
+    if x.rank() == axes + 2 {
+        return Ok(());
+    }
+    let reason = match axes {
+        1 => "expected 3 axes: [n, channels, length], or of filters [out, in, length]",
+        2 => {
+            "expected 4 axes: [n, channels, height, width], or of filters [out, in, height, width]"
+        }
+        _ => {
+            "expected 5 axes: [n, channels, depth, height, width], or of filters [out, in, depth, height, width]"
+        }
+    };
+    Err(Error::InvalidShape { op, shape: *x.shape(), reason })
+}
+
+pub(super) fn check_groups(op: &'static str, groups: usize, channels: [usize; 2]) -> Result<()> {
+    if groups > 0 && channels.iter().all(|channels| channels % groups == 0) {
+        return Ok(());
+    }
+    let reason = match groups {
+        0 => "expected at least 1 group, got 0".into(),
+        _ => format!(
+            "{groups} groups do not divide {} input and {} output channels",
+            channels[0], channels[1]
+        ),
+    };
+    Err(Error::InvalidArgument { op, reason })
+}
+
+pub(super) fn check_bias<B: Backend>(
+    op: &'static str,
+    weight: &Tensor<B>,
+    bias: Option<&Tensor<B>>,
+    channels: usize,
+) -> Result<()> {
+    let Some(bias) = bias else { return Ok(()) };
+    bias.check_dtype(op, weight.dtype())?;
+    if bias.dims() != [channels] {
+        return Err(Error::ShapeMismatch { op, lhs: *weight.shape(), rhs: *bias.shape() });
+    }
+    Ok(())
+}
+
+/// Checks that no stride, no dilation and no extent of the filters is 0.
+pub(super) fn check_steps<B: Backend, const N: usize>(
+    op: &'static str,
+    weight: &Tensor<B>,
+    stride: [usize; N],
+    dilation: [usize; N],
+) -> Result<()> {
+    let extents = &weight.dims()[2..];
+    let values =
+        [("stride", &stride[..]), ("dilation", &dilation[..]), ("filter extents", extents)];
+    for (name, values) in values {
+        if values.contains(&0) {
+            let reason = format!("{name} must be at least 1, got {values:?}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn no_window<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    kernel: [usize; 3],
+    convolution: &Convolution,
+) -> Error {
+    // The axes that the images have.
+    let own = 5 - x.rank()..3;
+    let Convolution { stride, dilation, padding, .. } = convolution;
+    let [stride, dilation, kernel] = [stride, dilation, &kernel].map(|values| &values[own.clone()]);
+    let padding = &padding[own];
+    let zeros: SmallVec<[usize; 3]> = padding.iter().map(|&[before, _]| before).collect();
+    let is_even = padding.iter().all(|[before, after]| before == after);
+    let padding = if is_even { format!("{zeros:?}") } else { format!("{padding:?}") };
+    let reason = format!(
+        "no window of extents {kernel:?} fits images of shape {}: stride {stride:?}, dilation {dilation:?}, padding \
+         {padding}",
+        x.shape()
+    );
+    Error::InvalidArgument { op, reason }
+}
