@@ -29,7 +29,7 @@ use crate::shape::Shape;
 
 use super::kernel;
 use crate::tensor::Tensor;
-pub(in crate::tensor) use checks::check_images;
+use checks::check_images;
 use checks::{check_bias, check_groups, check_steps, no_window};
 use composite::{composite, transpose_composite, weight_composite};
 pub(super) use composite::{places, window_pixels};

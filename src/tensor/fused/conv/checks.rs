@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::Convolution;
 use crate::tensor::Tensor;
 
-pub(in crate::tensor) fn check_images<B: Backend>(
+pub(super) fn check_images<B: Backend>(
     op: &'static str,
     x: &Tensor<B>,
     axes: usize,
