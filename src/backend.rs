@@ -18,9 +18,12 @@
 //! provided on top. They check their own operands, so that code that works on backend tensors without
 //! recording can call them directly.
 
+pub mod any;
 mod checks;
 mod composite;
 pub mod cpu;
+#[cfg(feature = "wgpu")]
+pub mod gpu;
 pub mod reference;
 pub(crate) mod windows;
 
@@ -100,6 +103,10 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Name of the backend in errors.
     const NAME: &'static str;
+
+    /// The widest float type of the backend, in which composites compute what they round once. A backend without
+    /// `F64` has `F32`.
+    const WIDE: DType = DType::F64;
 
     /// Makes a tensor from values in row-major order, whose number is that of the elements of `shape`.
     fn from_host(data: HostData, shape: Shape) -> Result<Self::Tensor>;

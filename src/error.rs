@@ -150,6 +150,16 @@ pub enum Error {
         /// The backend.
         backend: &'static str,
     },
+    /// A device failed, or cannot be opened.
+    #[error("{op}: {backend}: {reason}")]
+    Device {
+        /// The operation.
+        op: &'static str,
+        /// The backend.
+        backend: &'static str,
+        /// What the device reports.
+        reason: String,
+    },
     /// `backward` was called on a tensor that does not have exactly one element.
     #[error(
         "backward: the tensor has shape {shape}, not one element; reduce it first or give the \
@@ -244,6 +254,7 @@ impl Error {
             | Overflow { op: name, .. }
             | OutOfMemory { op: name, .. }
             | Unsupported { op: name, .. }
+            | Device { op: name, .. }
             | File { op: name, .. } => *name = op,
             // Errors of a backward pass name the recorded operation, not the one called.
             NotScalar { .. }
@@ -261,9 +272,10 @@ impl Error {
     /// operands, so `given` describes the operands.
     pub(crate) fn in_step_of(self, op: &'static str, given: impl FnOnce() -> String) -> Error {
         match self {
-            Error::OutOfMemory { .. } | Error::Unsupported { .. } | Error::Runtime(_) => {
-                self.named(op)
-            }
+            Error::OutOfMemory { .. }
+            | Error::Unsupported { .. }
+            | Error::Device { .. }
+            | Error::Runtime(_) => self.named(op),
             step => Error::InvalidArgument { op, reason: format!("{}: {step}", given()) },
         }
     }
@@ -299,6 +311,7 @@ mod tests {
             Error::Overflow { op, shape },
             Error::OutOfMemory { op, bytes: 1 },
             Error::Unsupported { op, backend: "cpu" },
+            Error::Device { op, backend: "wgpu", reason: reason() },
             Error::File { op, path, tensor: None, reason: reason() },
         ] {
             let text = error.named("after").to_string();

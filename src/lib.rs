@@ -53,7 +53,10 @@ pub use autodiff::{
     hessian, hessian_vector_product, is_checkpointing, is_grad_enabled, is_recomputing, jacobian,
     jvp, no_grad, numerical_gradient, replayed, vjp, with_checkpoint_mode,
 };
+pub use backend::any::{AnyBackend, AnyTensor, Device};
 pub use backend::cpu::CpuBackend;
+#[cfg(feature = "wgpu")]
+pub use backend::gpu::WgpuBackend;
 pub use backend::reference::ReferenceBackend;
 pub use backend::{Arg, Backend, IntoBackend, TensorData};
 pub use dtype::{DType, Element, HostData, Scalar};
@@ -95,3 +98,8 @@ struct FirstModel;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/AUTODIFF.md")]
 struct Autodiff;
+
+/// Runs the examples of the page on backends as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/BACKENDS.md")]
+struct Backends;

@@ -33,6 +33,7 @@ mod fused;
 mod pooling;
 pub(crate) mod table;
 mod ternary;
+mod update;
 mod window;
 
 pub use convolution::Convolution;
@@ -40,11 +41,12 @@ use formulas::*;
 pub(crate) use formulas::{
     GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0, SELU_ALPHA, SELU_SCALE,
 };
-pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp, UpdateOp};
+pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp};
 pub use pooling::Pooling;
 pub(crate) use table::{binary_ops, unary_ops};
 pub use ternary::TernaryOp;
 pub(crate) use ternary::ternary_ops;
+pub use update::UpdateOp;
 pub use window::Window;
 pub(crate) use window::{window_count, window_extent};
 

@@ -21,6 +21,7 @@
 
 mod choose;
 mod create;
+mod device;
 mod display;
 pub(crate) mod einsum;
 mod elementwise;

@@ -70,7 +70,7 @@ fn differences<B: Backend>(f: One<'_, B>, x: &Tensor<B>, eps: f64) -> Result<Ten
         if y.numel() != 1 {
             return Err(Error::NotScalar { shape: *y.shape() });
         }
-        y.to_dtype(DType::F64)?.item::<f64>()
+        Ok(B::item(y.data())?.to_f64())
     };
     x.check_float("numerical_gradient")?;
     let point = values_of(x)?;
@@ -155,11 +155,11 @@ fn projected_gradient<B: Backend>(
         let opts = Backward { create_graph: true, keep: Keep::Leaves, ..Backward::default() };
         B::engine_backward(&y, upstream, opts)
     })?;
-    let mut total = Tensor::zeros(Shape::scalar(), DType::F64)?;
+    let mut total = Tensor::zeros(Shape::scalar(), B::WIDE)?;
     for (x, weight) in xs.iter().zip(weights) {
         if let Some(gradient) = gradients.get(x) {
             let part = gradient.mul(weight)?.sum(None, false)?;
-            total = total.add(&part.to_dtype(DType::F64)?)?;
+            total = total.add(&part.to_dtype(B::WIDE)?)?;
         }
     }
     Ok(total)
@@ -188,8 +188,8 @@ fn check_first_order<B: Backend>(
     let gradients = gradients.collect::<Result<Vec<_>>>()?;
     let loss = |xs: &[Tensor<B>]| -> Result<f64> {
         let y = no_grad(|| f(xs))?;
-        let dot = y.to_dtype(DType::F64)?.mul(&weights.to_dtype(DType::F64)?)?;
-        dot.sum(None, false)?.item::<f64>()
+        let dot = y.to_dtype(B::WIDE)?.mul(&weights.to_dtype(B::WIDE)?)?;
+        Ok(B::item(dot.sum(None, false)?.data())?.to_f64())
     };
     for (i, leaf) in leaves.iter().enumerate() {
         let analytic = |(name, gradients): &(&'static str, Gradients<B>)| {
@@ -245,7 +245,8 @@ fn directions(len: usize, options: GradCheck, rng: &mut Rng) -> Result<Vec<(Stri
 }
 
 fn values_of<B: Backend>(x: &Tensor<B>) -> Result<Vec<f64>> {
-    x.detach().to_dtype(DType::F64)?.to_vec::<f64>()
+    let host = B::to_host(x.data())?;
+    Ok((0..host.len()).filter_map(|i| host.get(i)).map(Scalar::to_f64).collect())
 }
 
 /// A tensor of these values with the shape and dtype of `x`.

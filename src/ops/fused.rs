@@ -379,64 +379,67 @@ impl<T> FusedOp<'_, T> {
     }
 }
 
-/// One step of an optimizer for a parameter p with gradient g, in one pass over memory.
-///
-/// The formulas are PyTorch's. State tensors have the shape and dtype of the parameter and are
-/// initially zeros.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum UpdateOp {
-    /// `g += weight_decay p`; with momentum `b = momentum b + (1 - dampening) g` (the first step:
-    /// `b = g`) and `g = b`, or `g += momentum b` with Nesterov; `p -= rate g`.
-    /// State: b if `momentum` is not 0, else none.
-    Sgd {
-        /// Learning rate.
-        rate: f64,
-        /// Momentum, the decay rate of the accumulated gradients; 0 disables it.
-        momentum: f64,
-        /// Dampening: a new gradient is multiplied by `1 - dampening` before it is accumulated.
-        dampening: f64,
-        /// Weight decay, added to the gradient.
-        weight_decay: f64,
-        /// Nesterov's momentum.
-        nesterov: bool,
-        /// True for the first step, for which b is not initialized.
-        first: bool,
-    },
-    /// `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`,
-    /// `p -= rate / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`. State: m, v.
-    Adam {
-        /// Learning rate.
-        rate: f64,
-        /// β₁ and β₂.
-        betas: [f64; 2],
-        /// ε.
-        eps: f64,
-        /// Weight decay: added to the gradient, or, if decoupled, applied first as
-        /// `p *= 1 - rate weight_decay`.
-        weight_decay: f64,
-        /// True for AdamW's decoupled decay, false for Adam's.
-        decoupled: bool,
-        /// t, the number of this step, from 1.
-        step: u64,
-    },
+/// Evaluates an expression for each kind of field of every op: `operand` and `optional` are functions of an operand,
+/// all other fields are copied.
+macro_rules! map_fields {
+    ($op:expr, $f:ident; $($Variant:ident {
+        $($operand:ident),*; $($optional:ident),*; $($other:ident),*
+    })*) => {
+        match $op {
+            $(FusedOp::$Variant { $($operand,)* $($optional,)* $($other),* } => FusedOp::$Variant {
+                $($operand: $f(*$operand)?,)*
+                $($optional: (*$optional).map(&mut $f).transpose()?,)*
+                $($other: *$other),*
+            },)*
+        }
+    };
 }
 
-impl UpdateOp {
-    /// The name of the optimizer, for error messages.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            UpdateOp::Sgd { .. } => "sgd",
-            UpdateOp::Adam { decoupled: false, .. } => "adam",
-            UpdateOp::Adam { decoupled: true, .. } => "adamw",
-        }
+impl<'a, T> FusedOp<'a, T> {
+    /// The same op on other operands: for backends that forward it to another one.
+    ///
+    /// # Errors
+    /// The first error of `f`.
+    pub fn try_map<'b, U, E>(
+        &self,
+        mut f: impl FnMut(&'a T) -> Result<&'b U, E>,
+    ) -> Result<FusedOp<'b, U>, E> {
+        Ok(map_fields! { self, f;
+            Softmax { x; ; log }
+            SoftmaxGrad { g, y; ; log }
+            CrossEntropy { logits, targets; ; ignore_index, label_smoothing }
+            CrossEntropyGrad { g, logits, targets, largest, rest; ; ignore_index, label_smoothing }
+            LayerNorm { x; weight, bias; eps }
+            LayerNormGrad { g, x, reciprocal_deviation; weight;  }
+            RmsNorm { x; weight; eps }
+            RmsNormGrad { g, x, reciprocal_rms; weight;  }
+            BiasActivation { x, bias; ; activation }
+            BiasActivationGrad { g, x, bias; ; activation }
+            Dropout { x; ; mask }
+            Attention { q, k, v; mask; parameters }
+            AttentionGrad { g, q, k, v, largest, inverse, y; mask; parameters }
+            Linear { x, weight; bias; activation, keep_sums }
+            SinCos { x; ;  }
+            Im2col { x; ; window }
+            Col2im { x; ; image, window }
+            Conv { x, weight; bias; activation, convolution }
+            ConvTranspose { g, weight; ; image, convolution }
+            ConvWeightGrad { g, x; ; kernel, convolution }
+            MaxPool { x; ; pooling, with_positions }
+            AvgPool { x; ; pooling }
+            AvgPoolGrad { g; ; image, pooling }
+            Dot { a, b; ;  }
+        })
     }
 
-    /// Number of state tensors.
-    pub const fn states(&self) -> usize {
-        match self {
-            UpdateOp::Sgd { momentum, .. } => (*momentum != 0.0) as usize,
-            UpdateOp::Adam { .. } => 2,
-        }
+    /// The operands, in the order of the fields, tensors that may be absent last.
+    pub fn operands(&self) -> smallvec::SmallVec<[&'a T; 8]> {
+        let mut operands = smallvec::SmallVec::new();
+        let noted = self.try_map::<T, std::convert::Infallible>(|x| {
+            operands.push(x);
+            Ok(x)
+        });
+        let Ok(_) = noted;
+        operands
     }
 }

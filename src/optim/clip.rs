@@ -4,7 +4,6 @@ use crate::autodiff::Gradients;
 use crate::autodiff::gradients::IdSet;
 use crate::autodiff::scratch;
 use crate::backend::{Arg, Backend};
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::{Kind, Visit, Visitor};
 use crate::ops::UnaryOp;
@@ -72,11 +71,11 @@ impl<B: Backend> Tensor<B> {
 }
 
 fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<f64> {
-    let wide = match x.dtype() {
-        DType::F64 => B::unary(UnaryOp::Square, x.data())?,
-        _ => B::unary(UnaryOp::Square, Arg::Owned(B::cast(x.data(), DType::F64)?))?,
+    let wide = match x.dtype() == B::WIDE {
+        true => B::unary(UnaryOp::Square, x.data())?,
+        false => B::unary(UnaryOp::Square, Arg::Owned(B::cast(x.data(), B::WIDE)?))?,
     };
-    Tensor::<B>::from_data(B::sum(&wide, None, false)?).item::<f64>()
+    Ok(B::item(&B::sum(&wide, None, false)?)?.to_f64())
 }
 
 /// Calls `f` once for every parameter, in the order of first occurrence. Returns the reason why a

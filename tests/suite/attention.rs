@@ -18,6 +18,7 @@ fn randn<B: Backend>(shape: impl Into<Shape>, seed: u64, dtype: DType) -> Tensor
 }
 
 fn wide<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
+    let x: R = x.detach().to_backend().unwrap();
     x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
 }
 

@@ -7,6 +7,7 @@
 mod accumulate;
 mod along_k;
 mod anomaly;
+mod any;
 mod attention;
 mod attention_memory;
 mod autodiff;
@@ -49,6 +50,8 @@ mod support;
 mod tensor;
 mod trace;
 mod walks;
+#[cfg(feature = "wgpu")]
+mod wgpu;
 
 #[global_allocator]
 static ALLOCATOR: support::counting::Counting = support::counting::Counting;

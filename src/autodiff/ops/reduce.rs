@@ -4,7 +4,6 @@ use smallvec::smallvec;
 
 use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, bytes_of, shared_rule};
 use crate::backend::Backend;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::ReduceOp;
 use crate::shape::{AxisSet, Shape};
@@ -57,8 +56,8 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             };
             return Ok(smallvec![Some(share.broadcast_to(self.shape)?)]);
         };
-        // `prod` is computed in `F64`, forwards too: partial products may overflow the dtype.
-        let wide = if self.op == ReduceOp::Prod { DType::F64 } else { dtype.at_least_f32() };
+        // `prod` is computed in the widest type, forwards too: partial products may overflow the dtype.
+        let wide = if self.op == ReduceOp::Prod { B::WIDE } else { dtype.at_least_f32() };
         let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
         let y = upstream.output(y).reshape(kept)?.to_dtype(wide)?;
         let gradient = match self.op {

@@ -4,7 +4,6 @@ use smallvec::smallvec;
 
 use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, rule_keeping};
 use crate::backend::Backend;
-use crate::dtype::DType;
 use crate::tensor::Tensor;
 
 use super::one_input;
@@ -29,7 +28,7 @@ pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule
         if n == 0 {
             return Ok(smallvec![Some(g.clone())]);
         }
-        let (x, g) = (x.to_dtype(DType::F64)?, g.to_dtype(DType::F64)?);
+        let (x, g) = (x.to_dtype(B::WIDE)?, g.to_dtype(B::WIDE)?);
         let (mut a, mut b) = (x.narrow(axis, 1, n - 1)?, g);
         let mut step = 1;
         while step < n {
@@ -41,7 +40,7 @@ pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule
             a = a.narrow(axis, 0, left)?.mul(&a.narrow(axis, step.min(paired), left)?)?;
             step *= 2;
         }
-        let one = Tensor::ones(x.shape().with_axis(axis, Some(1)), DType::F64)?;
+        let one = Tensor::ones(x.shape().with_axis(axis, Some(1)), B::WIDE)?;
         let before = x.cumprod(axis)?.narrow(axis, 0, n - 1)?;
         let gradient = Tensor::cat(&[&one, &before], axis)?.mul(&b)?.to_dtype(dtype)?;
         Ok(smallvec![Some(gradient)])

@@ -175,6 +175,9 @@ pub fn products_agree_around_tile_edges<B: Tested>() {
     for (dtype, a_storage, b_storage) in
         [(DType::F32, Plain, Transposed), (DType::F32, Window, Plain), (DType::F64, Plain, Plain)]
     {
+        if !B::DTYPES.contains(&dtype) {
+            continue;
+        }
         for rows in [4, 6, 12, 13, 31, 70] {
             for columns in [8, 15, 16, 17, 48, 63, 65] {
                 let mut value = || uniform(&mut rng);

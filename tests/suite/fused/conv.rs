@@ -7,14 +7,16 @@ use swath::prelude::*;
 use swath::runtime::set_threads;
 use swath::{ConvOptions, ConvTransposeOptions, Padding};
 
-use crate::support::agree::Tested;
+use crate::support::agree::{Tested, among};
 use crate::support::alone;
+use crate::support::inputs::FLOATS;
 use crate::support::vectors::Vectors;
 
 type T = Tensor<CpuBackend>;
 type R = Tensor<ReferenceBackend>;
 
 fn wide<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
+    let x: R = x.detach().to_backend().unwrap();
     x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
 }
 
@@ -147,6 +149,9 @@ pub fn convolutions_agree<B: Tested>() {
     let mut compared = 0;
     for i in 0..160 {
         let (dtype, tolerance) = DTYPES[i % 4];
+        if !B::DTYPES.contains(&dtype) {
+            continue;
+        }
         let groups = draw.of(&[1, 1, 2, 3]);
         let (n, c, o) =
             (draw.of(&[1, 2, 5]), groups * draw.of(&[1, 2, 4]), groups * draw.of(&[1, 2, 7, 9]));
@@ -181,7 +186,7 @@ pub fn convolutions_agree<B: Tested>() {
         let found = compare(&what, tolerance, &mut draw, inputs, tested, plain);
         compared += usize::from(found.unwrap());
     }
-    assert!(compared > 100, "{compared}");
+    assert!(compared > 25 * among::<B>(&FLOATS).count(), "{compared}");
 }
 
 pub fn transposed_convolutions_agree<B: Tested>() {
@@ -189,6 +194,9 @@ pub fn transposed_convolutions_agree<B: Tested>() {
     let mut compared = 0;
     for i in 0..120 {
         let (dtype, tolerance) = DTYPES[i % 4];
+        if !B::DTYPES.contains(&dtype) {
+            continue;
+        }
         let groups = draw.of(&[1, 1, 2, 3]);
         let (n, c, o) = (draw.of(&[1, 2, 5]), groups * draw.of(&[1, 2, 4]), draw.of(&[1, 2, 7]));
         let stride = [1 + draw.below(3), 1 + draw.below(3)];
@@ -206,7 +214,7 @@ pub fn transposed_convolutions_agree<B: Tested>() {
         let found = compare(&what, tolerance, &mut draw, [&x, &weight], tested, plain);
         compared += usize::from(found.unwrap());
     }
-    assert!(compared > 80, "{compared}");
+    assert!(compared > 20 * among::<B>(&FLOATS).count(), "{compared}");
 }
 
 fn bits(x: &T) -> Vec<u32> {

@@ -26,6 +26,13 @@ pub trait Tested: Backend {
 impl Tested for CpuBackend {}
 impl Tested for ReferenceBackend {}
 
+/// A result, or the error that reading it gives: devices may report an index out of range no sooner.
+pub fn settled<B: Backend>(result: Result<B::Tensor>) -> Result<B::Tensor> {
+    let result = result?;
+    B::to_host(&result)?;
+    Ok(result)
+}
+
 /// The given dtypes that the backend supports.
 pub fn among<B: Tested>(dtypes: &[DType]) -> impl Iterator<Item = DType> {
     dtypes.iter().copied().filter(|dtype| B::DTYPES.contains(dtype))
@@ -137,6 +144,7 @@ impl Disagreements {
         tolerance: &Tolerance,
     ) {
         self.compared += 1;
+        let got = settled::<B>(got);
         let difference = match (&got, &want) {
             (Ok(got), Ok(want)) if got.shape() != want.shape() => {
                 Some(format!("shape {}, not {}", got.shape(), want.shape()))

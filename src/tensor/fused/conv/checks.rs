@@ -7,11 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::Convolution;
 use crate::tensor::Tensor;
 
-pub(super) fn check_images<B: Backend>(
-    op: &'static str,
-    x: &Tensor<B>,
-    axes: usize,
-) -> Result<()> {
+pub(super) fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
     if x.rank() == axes + 2 {
         return Ok(());
     }

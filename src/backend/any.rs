@@ -1,0 +1,445 @@
+//! [`AnyBackend`]: a device that is chosen at run time.
+//!
+//! Its tensors are those of one of the other backends, and every operation is that backend's: the results have
+//! the same bits. New tensors are made on the device of [`AnyBackend::device`]; operations stay on the device of
+//! their operands.
+//!
+//! ```
+//! use swath::prelude::*;
+//! use swath::{AnyBackend, Device};
+//! type T = Tensor<AnyBackend>;
+//! let x = T::from_vec(vec![1.0f32, 2.0, 3.0], 3)?; // on the default device, the CPU unless SWATH_DEVICE says else
+//! let y = AnyBackend::with_device(Device::Reference, || T::ones(3, DType::F32))?;
+//! assert_eq!(y.device(), Device::Reference);
+//! let error = x.add(&y).unwrap_err().to_string();
+//! assert_eq!(error, "add: operands are on the devices cpu and reference; move one with to_device");
+//! assert_eq!(x.to_device(Device::Reference)?.add(&y)?.to_vec::<f32>()?, [2.0, 3.0, 4.0]);
+//! # Ok::<(), Error>(())
+//! ```
+
+mod device;
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use device::Device;
+use smallvec::SmallVec;
+
+use super::cpu::CpuTensor;
+use super::reference::ReferenceTensor;
+use super::{Arg, Backend, Results, TensorData};
+#[cfg(feature = "wgpu")]
+use crate::WgpuBackend;
+use crate::dtype::{DType, HostData, Scalar};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+};
+use crate::shape::Shape;
+use crate::{CpuBackend, ReferenceBackend};
+
+/// A backend chosen at run time. See the [module's page](self).
+#[derive(Clone, Debug)]
+pub struct AnyBackend;
+
+/// A tensor of [`AnyBackend`]: one of another backend.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyTensor {
+    /// A tensor of [`CpuBackend`].
+    Cpu(CpuTensor),
+    /// A tensor of [`ReferenceBackend`].
+    Reference(ReferenceTensor),
+    /// A tensor of `WgpuBackend`.
+    #[cfg(feature = "wgpu")]
+    Wgpu(<WgpuBackend as Backend>::Tensor),
+}
+
+/// Evaluates an expression with `$B` bound to the backend of a device.
+macro_rules! on {
+    ($device:expr, $B:ident => $body:expr) => {
+        match $device {
+            Device::Cpu => {
+                type $B = CpuBackend;
+                $body
+            }
+            Device::Reference => {
+                type $B = ReferenceBackend;
+                $body
+            }
+            #[cfg(feature = "wgpu")]
+            Device::Wgpu => {
+                type $B = WgpuBackend;
+                $body
+            }
+            #[cfg(not(feature = "wgpu"))]
+            Device::Wgpu => Err(Device::Wgpu.not_built()),
+        }
+    };
+}
+
+impl AnyTensor {
+    /// The device.
+    pub fn device(&self) -> Device {
+        match self {
+            AnyTensor::Cpu(_) => Device::Cpu,
+            AnyTensor::Reference(_) => Device::Reference,
+            #[cfg(feature = "wgpu")]
+            AnyTensor::Wgpu(_) => Device::Wgpu,
+        }
+    }
+}
+
+impl TensorData for AnyTensor {
+    fn layout(&self) -> &Layout {
+        match self {
+            AnyTensor::Cpu(x) => x.layout(),
+            AnyTensor::Reference(x) => x.layout(),
+            #[cfg(feature = "wgpu")]
+            AnyTensor::Wgpu(x) => x.layout(),
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self {
+            AnyTensor::Cpu(x) => x.dtype(),
+            AnyTensor::Reference(x) => x.dtype(),
+            #[cfg(feature = "wgpu")]
+            AnyTensor::Wgpu(x) => x.dtype(),
+        }
+    }
+}
+
+/// A backend whose tensors `AnyTensor` has a variant for.
+trait Variant: Backend {
+    const DEVICE: Device;
+    fn wrap(x: Self::Tensor) -> AnyTensor;
+    fn get(x: &AnyTensor) -> Option<&Self::Tensor>;
+    fn get_mut(x: &mut AnyTensor) -> Option<&mut Self::Tensor>;
+    fn take(x: AnyTensor) -> Option<Self::Tensor>;
+}
+
+macro_rules! variant {
+    ($Backend:ty, $Variant:ident) => {
+        impl Variant for $Backend {
+            const DEVICE: Device = Device::$Variant;
+
+            fn wrap(x: Self::Tensor) -> AnyTensor {
+                AnyTensor::$Variant(x)
+            }
+
+            fn get(x: &AnyTensor) -> Option<&Self::Tensor> {
+                match x {
+                    AnyTensor::$Variant(x) => Some(x),
+                    _ => None,
+                }
+            }
+
+            fn get_mut(x: &mut AnyTensor) -> Option<&mut Self::Tensor> {
+                match x {
+                    AnyTensor::$Variant(x) => Some(x),
+                    _ => None,
+                }
+            }
+
+            fn take(x: AnyTensor) -> Option<Self::Tensor> {
+                match x {
+                    AnyTensor::$Variant(x) => Some(x),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+variant!(CpuBackend, Cpu);
+variant!(ReferenceBackend, Reference);
+#[cfg(feature = "wgpu")]
+variant!(WgpuBackend, Wgpu);
+
+/// The default device; 0 if none was set.
+static DEFAULT: AtomicU8 = AtomicU8::new(0);
+
+thread_local! {
+    static HERE: Cell<Option<Device>> = const { Cell::new(None) };
+}
+
+/// The device that `SWATH_DEVICE` names; the CPU without it.
+fn of_environment() -> Result<Device> {
+    static DEVICE: OnceLock<Result<Device>> = OnceLock::new();
+    let read = || match std::env::var("SWATH_DEVICE") {
+        Ok(name) if !name.is_empty() => name
+            .parse()
+            .and_then(|device: Device| device.check().map(|()| device))
+            .map_err(|error| Error::Runtime(format!("SWATH_DEVICE={name}: {error}"))),
+        _ => Ok(Device::Cpu),
+    };
+    DEVICE.get_or_init(read).clone()
+}
+
+impl AnyBackend {
+    /// The device of new tensors: that of the innermost [`AnyBackend::with_device`] of this thread, else the
+    /// default device.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] if `SWATH_DEVICE` names no device or one that does not open.
+    pub fn device() -> Result<Device> {
+        if let Some(device) = HERE.get() {
+            return Ok(device);
+        }
+        match DEFAULT.load(Ordering::Relaxed) {
+            0 => of_environment(),
+            set => Ok(Device::ALL[usize::from(set) - 1]),
+        }
+    }
+
+    /// Sets the default device of all threads. Before, it is the one that the environment variable `SWATH_DEVICE`
+    /// names (`cpu`, `reference`, `wgpu`), or the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device was not built or does not open.
+    pub fn set_default(device: Device) -> Result<()> {
+        device.check()?;
+        let place = Device::ALL.iter().position(|&other| other == device).unwrap_or(0);
+        DEFAULT.store(place as u8 + 1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Runs `f` with another device for new tensors, in this thread.
+    pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Device>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                HERE.set(self.0);
+            }
+        }
+        let _restore = Restore(HERE.replace(Some(device)));
+        f()
+    }
+
+    /// Copies a tensor to a device; returns the same storage if it is there.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device was not built or does not open; [`Error::Unsupported`] if it lacks the dtype.
+    pub fn to_device(x: &AnyTensor, device: Device) -> Result<AnyTensor> {
+        if x.device() == device {
+            return Ok(x.clone());
+        }
+        let host = Self::to_host(x)?;
+        on!(device, B => B::from_host(host, *x.shape()).map(B::wrap))
+    }
+}
+
+/// The error of operands on two devices.
+#[cold]
+fn apart(op: &'static str, a: Device, b: Device) -> Error {
+    let reason = format!("operands are on the devices {a} and {b}; move one with to_device");
+    Error::InvalidArgument { op, reason }
+}
+
+/// The tensor as one of the backend.
+fn get<'a, B: Variant>(op: &'static str, x: &'a AnyTensor) -> Result<&'a B::Tensor> {
+    B::get(x).ok_or_else(|| apart(op, B::DEVICE, x.device()))
+}
+
+/// The operand as one of the backend.
+fn operand<'a, B: Variant>(op: &'static str, x: Arg<'a, AnyTensor>) -> Result<Arg<'a, B::Tensor>> {
+    Ok(match x {
+        Arg::Ref(x) => Arg::Ref(get::<B>(op, x)?),
+        Arg::Owned(x) => {
+            let device = x.device();
+            Arg::Owned(B::take(x).ok_or_else(|| apart(op, B::DEVICE, device))?)
+        }
+        Arg::Scalar(number) => Arg::Scalar(number),
+    })
+}
+
+/// The device of the first operand that is a tensor.
+fn device_of(op: &'static str, operands: &[&Arg<'_, AnyTensor>]) -> Result<Device> {
+    operands.iter().find_map(|x| x.tensor()).map(AnyTensor::device).ok_or_else(|| {
+        let reason = "expected a tensor among the operands, got numbers alone".to_owned();
+        Error::InvalidArgument { op, reason }
+    })
+}
+
+impl Backend for AnyBackend {
+    type Tensor = AnyTensor;
+
+    const NAME: &'static str = "any";
+
+    fn from_host(data: HostData, shape: Shape) -> Result<AnyTensor> {
+        on!(Self::device()?, B => B::from_host(data, shape).map(B::wrap))
+    }
+
+    fn to_host(x: &AnyTensor) -> Result<HostData> {
+        on!(x.device(), B => B::to_host(get::<B>("to_host", x)?))
+    }
+
+    fn item(x: &AnyTensor) -> Result<Scalar> {
+        on!(x.device(), B => B::item(get::<B>("item", x)?))
+    }
+
+    fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<AnyTensor> {
+        on!(Self::device()?, B => B::full(shape, value, dtype).map(B::wrap))
+    }
+
+    fn cast(x: &AnyTensor, dtype: DType) -> Result<AnyTensor> {
+        on!(x.device(), B => B::cast(get::<B>("to_dtype", x)?, dtype).map(B::wrap))
+    }
+
+    fn view(x: &AnyTensor, layout: Layout) -> Result<AnyTensor> {
+        on!(x.device(), B => B::view(get::<B>("view", x)?, layout).map(B::wrap))
+    }
+
+    fn contiguous(x: &AnyTensor) -> Result<AnyTensor> {
+        on!(x.device(), B => B::contiguous(get::<B>("contiguous", x)?).map(B::wrap))
+    }
+
+    fn unary<'a>(op: UnaryOp, x: impl Into<Arg<'a, AnyTensor>>) -> Result<AnyTensor> {
+        let (name, x) = (op.name(), x.into());
+        on!(device_of(name, &[&x])?, B => B::unary(op, operand::<B>(name, x)?).map(B::wrap))
+    }
+
+    fn binary<'a>(
+        op: BinaryOp,
+        a: impl Into<Arg<'a, AnyTensor>>,
+        b: impl Into<Arg<'a, AnyTensor>>,
+    ) -> Result<AnyTensor> {
+        let (name, a, b) = (op.name(), a.into(), b.into());
+        on!(device_of(name, &[&a, &b])?, B => {
+            B::binary(op, operand::<B>(name, a)?, operand::<B>(name, b)?).map(B::wrap)
+        })
+    }
+
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, AnyTensor>>,
+        b: impl Into<Arg<'a, AnyTensor>>,
+        c: impl Into<Arg<'a, AnyTensor>>,
+    ) -> Result<AnyTensor> {
+        let (name, a, b, c) = (op.name(), a.into(), b.into(), c.into());
+        on!(device_of(name, &[&a, &b, &c])?, B => {
+            let (a, b) = (operand::<B>(name, a)?, operand::<B>(name, b)?);
+            B::ternary(op, a, b, operand::<B>(name, c)?).map(B::wrap)
+        })
+    }
+
+    fn compare<'a>(
+        op: CompareOp,
+        a: impl Into<Arg<'a, AnyTensor>>,
+        b: impl Into<Arg<'a, AnyTensor>>,
+    ) -> Result<AnyTensor> {
+        let (name, a, b) = (op.name(), a.into(), b.into());
+        on!(device_of(name, &[&a, &b])?, B => {
+            B::compare(op, operand::<B>(name, a)?, operand::<B>(name, b)?).map(B::wrap)
+        })
+    }
+
+    fn test(op: NumberTest, x: &AnyTensor) -> Result<AnyTensor> {
+        on!(x.device(), B => B::test(op, get::<B>(op.name(), x)?).map(B::wrap))
+    }
+
+    fn where_cond(mask: &AnyTensor, a: &AnyTensor, b: &AnyTensor) -> Result<AnyTensor> {
+        let op = "where_cond";
+        on!(mask.device(), B => {
+            B::where_cond(get::<B>(op, mask)?, get::<B>(op, a)?, get::<B>(op, b)?).map(B::wrap)
+        })
+    }
+
+    fn reduce(op: ReduceOp, x: &AnyTensor, axes: &[usize]) -> Result<AnyTensor> {
+        on!(x.device(), B => B::reduce(op, get::<B>(op.name(), x)?, axes).map(B::wrap))
+    }
+
+    fn scan(op: ScanOp, x: &AnyTensor, axis: usize) -> Result<AnyTensor> {
+        on!(x.device(), B => B::scan(op, get::<B>(op.name(), x)?, axis).map(B::wrap))
+    }
+
+    fn matmul(a: &AnyTensor, b: &AnyTensor) -> Result<AnyTensor> {
+        let op = "matmul";
+        on!(a.device(), B => B::matmul(get::<B>(op, a)?, get::<B>(op, b)?).map(B::wrap))
+    }
+
+    fn matmul_add(a: &AnyTensor, b: &AnyTensor, c: AnyTensor) -> Result<AnyTensor> {
+        let op = "matmul";
+        on!(a.device(), B => {
+            let device = c.device();
+            let c = B::take(c).ok_or_else(|| apart(op, B::DEVICE, device))?;
+            B::matmul_add(get::<B>(op, a)?, get::<B>(op, b)?, c).map(B::wrap)
+        })
+    }
+
+    fn gather(x: &AnyTensor, axis: usize, index: &AnyTensor) -> Result<AnyTensor> {
+        let op = "gather";
+        on!(x.device(), B => B::gather(get::<B>(op, x)?, axis, get::<B>(op, index)?).map(B::wrap))
+    }
+
+    fn scatter_add(
+        x: &AnyTensor,
+        axis: usize,
+        index: &AnyTensor,
+        source: &AnyTensor,
+    ) -> Result<AnyTensor> {
+        let op = "scatter_add";
+        on!(x.device(), B => {
+            let (index, source) = (get::<B>(op, index)?, get::<B>(op, source)?);
+            B::scatter_add(get::<B>(op, x)?, axis, index, source).map(B::wrap)
+        })
+    }
+
+    fn cat(tensors: &[&AnyTensor], axis: usize) -> Result<AnyTensor> {
+        let op = "cat";
+        let Some(first) = tensors.first() else {
+            let reason = "expected at least one tensor".to_owned();
+            return Err(Error::InvalidArgument { op, reason });
+        };
+        on!(first.device(), B => {
+            let parts: Result<SmallVec<[_; 8]>> = tensors.iter().map(|x| get::<B>(op, x)).collect();
+            B::cat(&parts?, axis).map(B::wrap)
+        })
+    }
+
+    fn fused(op: &FusedOp<'_, AnyTensor>) -> Result<Results<AnyTensor>> {
+        on!(op.operands()[0].device(), B => {
+            let results = B::fused(&op.try_map(|x| get::<B>(op.name(), x))?)?;
+            Ok(results.into_iter().map(B::wrap).collect())
+        })
+    }
+
+    fn update(
+        op: &UpdateOp,
+        parameter: &mut AnyTensor,
+        gradient: &AnyTensor,
+        state: &mut [AnyTensor],
+    ) -> Result<()> {
+        let name = op.name();
+        on!(parameter.device(), B => {
+            let gradient = get::<B>(name, gradient)?;
+            for x in state.iter() {
+                get::<B>(name, x)?;
+            }
+            // The state's handles are moved out and back, so that they stay the only ones.
+            let empty = || B::full(Shape::new([0]), Scalar::Int(0), DType::F32).map(B::wrap);
+            let mut parts = SmallVec::<[<B as Backend>::Tensor; 3]>::new();
+            for x in state.iter_mut() {
+                parts.extend(B::take(std::mem::replace(x, empty()?)));
+            }
+            let result = match B::get_mut(parameter) {
+                Some(parameter) => B::update(op, parameter, gradient, &mut parts),
+                None => Ok(()),
+            };
+            for (x, part) in state.iter_mut().zip(parts) {
+                *x = B::wrap(part);
+            }
+            result
+        })
+    }
+
+    fn read(
+        shape: Shape,
+        dtype: DType,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<AnyTensor> {
+        on!(Self::device()?, B => B::read(shape, dtype, fill).map(B::wrap))
+    }
+}

@@ -1,0 +1,459 @@
+//! [`Gpu`]: a backend whose kernels are written in WGSL and run by a [`Driver`].
+//!
+//! ```text
+//! Gpu<D>                    ops of the trait Backend: operands to plans, plans to the device
+//!   plan, shader, kernel    what is dispatched: kernels as text, words, grids; data, without a device
+//!   device                  pipelines, recycled buffers, faults that kernels found
+//!     driver                the API: wgpu
+//! ```
+//!
+//! 1. An op encodes its dispatches and returns. The device gets them in batches, at the latest when values are read.
+//!    So errors that depend on values (an index out of range, a division of integers by zero) are those of the next
+//!    read; they name the op that found them.
+//! 2. Kernels compute in f32, sums of many elements in two f32. There is no `F64` and no `BF16`:
+//!    [`Error::Unsupported`]. `F16` and integers need a device whose shaders have them.
+//! 3. What has no kernel here is composed of what has one, on the device.
+
+mod device;
+mod driver;
+mod fused;
+mod index;
+mod kernel;
+mod plan;
+mod shader;
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::backend::{
+    Arg, Backend, Results, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
+    check_same_shape, joined_shape,
+};
+use crate::dtype::{DType, HostData, Scalar, for_dtype};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::ops::{BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp};
+use crate::shape::Shape;
+pub use device::{Context, Statistics};
+use device::{Fault, Storage};
+#[cfg(feature = "wgpu")]
+pub use driver::wgpu::WgpuDriver;
+pub use driver::{Capabilities, Driver, Failure};
+use index::{add_at, check_entries, fault_of};
+use kernel::Kernel;
+use plan::elementwise::{Function, Operand};
+use plan::reduce::Reduction;
+use plan::{Plan, index as places, matmul};
+pub use shader::Module;
+use shader::Store;
+
+/// The backend of GPUs, by a driver. See the [module's page](self).
+pub struct Gpu<D: Driver>(PhantomData<fn() -> D>);
+
+impl<D: Driver> Clone for Gpu<D> {
+    fn clone(&self) -> Self {
+        Gpu(PhantomData)
+    }
+}
+
+impl<D: Driver> Debug for Gpu<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(D::NAME)
+    }
+}
+
+/// The GPU by wgpu: Vulkan and DX12.
+#[cfg(feature = "wgpu")]
+pub type WgpuBackend = Gpu<WgpuDriver>;
+
+/// A tensor on the device of a driver.
+#[derive(Debug)]
+pub struct GpuTensor<D: Driver> {
+    storage: Arc<Storage<D>>,
+    layout: Layout,
+    dtype: DType,
+}
+
+impl<D: Driver> Clone for GpuTensor<D> {
+    fn clone(&self) -> Self {
+        GpuTensor { storage: Arc::clone(&self.storage), layout: self.layout, dtype: self.dtype }
+    }
+}
+
+impl<D: Driver> TensorData for GpuTensor<D> {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+}
+
+/// Bytes of a buffer for this many elements: whole words.
+fn bytes_of(dtype: DType, numel: usize) -> usize {
+    numel.saturating_mul(dtype.size()).next_multiple_of(4)
+}
+
+impl<D: Driver> GpuTensor<D> {
+    /// A contiguous tensor of any content.
+    fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
+        let bytes = bytes_of(dtype, shape.numel());
+        let storage = D::device()?.allocate(op, shape, bytes)?;
+        Ok(GpuTensor { storage, layout: Layout::contiguous(*shape), dtype })
+    }
+
+    fn store(&self, op: &'static str) -> Result<Store> {
+        Store::of(op, D::NAME, self.dtype)
+    }
+
+    fn with_layout(&self, layout: Layout) -> Self {
+        GpuTensor { layout, ..self.clone() }
+    }
+}
+
+/// Runs a plan that reads the operands and writes to the results, in the order of their bindings.
+fn run<D: Driver>(
+    op: &'static str,
+    plan: Plan<impl Into<Kernel>>,
+    operands: &[&GpuTensor<D>],
+    results: &[&GpuTensor<D>],
+    fault: Option<Fault<D>>,
+) -> Result<()> {
+    if results[0].layout.numel() == 0 {
+        return Ok(());
+    }
+    let Plan { kernel, words, grid } = plan;
+    let read: SmallVec<[&Storage<D>; 5]> = operands.iter().map(|x| &*x.storage).collect();
+    let written: SmallVec<[&Storage<D>; 4]> = results.iter().map(|x| &*x.storage).collect();
+    D::device()?.run(op, Plan { kernel: kernel.into(), words, grid }, &read, &written, fault)
+}
+
+/// Computes an element-wise function of operands of one shape.
+fn elementwise<D: Driver>(
+    op: &'static str,
+    function: Function,
+    dtype: DType,
+    operands: &[&Arg<'_, GpuTensor<D>>],
+) -> Result<GpuTensor<D>> {
+    let first = operands.iter().find_map(|x| x.tensor()).ok_or_else(|| no_tensor(op))?;
+    let shape = *first.shape();
+    if !function.is_defined() {
+        return Err(Error::UnsupportedDType { op, dtype: first.dtype, shape });
+    }
+    let out = GpuTensor::new(op, &shape, dtype)?;
+    // A number needs no buffer, but its binding does.
+    let tensors = operands.iter().map(|x| x.tensor().unwrap_or(first).clone());
+    let mut tensors: SmallVec<[GpuTensor<D>; 3]> = tensors.collect();
+    let numbers = operands.iter().map(|x| match x {
+        Arg::Scalar(number) => Some(*number),
+        Arg::Ref(_) | Arg::Owned(_) => None,
+    });
+    let numbers: SmallVec<[Option<Scalar>; 3]> = numbers.collect();
+    let plan = loop {
+        let described = tensors.iter().zip(&numbers).map(|(x, number)| match number {
+            Some(number) => Operand::Number(*number),
+            None => Operand::Tensor(&x.layout),
+        });
+        let described: SmallVec<[Operand<'_>; 3]> = described.collect();
+        let plan = function.plan(op, &shape, &described)?;
+        drop(described);
+        if let Some(plan) = plan {
+            break plan;
+        }
+        for x in &mut tensors {
+            *x = contiguous(op, x)?;
+        }
+    };
+    let fault = function.has_faults().then_some(Fault::Division(shape));
+    let tensors: SmallVec<[&GpuTensor<D>; 3]> = tensors.iter().collect();
+    run(op, plan, &tensors, &[&out], fault)?;
+    Ok(out)
+}
+
+fn no_tensor(op: &'static str) -> Error {
+    let reason = "expected a tensor among the operands, got numbers alone".to_owned();
+    Error::InvalidArgument { op, reason }
+}
+
+fn contiguous<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
+    if x.layout.is_contiguous() {
+        return Ok(x.clone());
+    }
+    elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)])
+}
+
+/// Checks that the operands of an element-wise op have one shape and dtype, which it returns.
+fn common<D: Driver>(
+    op: &'static str,
+    a: &Arg<'_, GpuTensor<D>>,
+    b: &Arg<'_, GpuTensor<D>>,
+) -> Result<(Shape, DType)> {
+    match (a.tensor(), b.tensor()) {
+        (Some(a), Some(b)) => {
+            check_dtype(op, a, b.dtype)?;
+            check_same_shape(op, a, b)?;
+            Ok((*a.shape(), a.dtype))
+        }
+        (Some(x), None) | (None, Some(x)) => Ok((*x.shape(), x.dtype)),
+        (None, None) => Err(no_tensor(op)),
+    }
+}
+
+impl<D: Driver> Backend for Gpu<D> {
+    type Tensor = GpuTensor<D>;
+
+    const NAME: &'static str = D::NAME;
+
+    const WIDE: DType = DType::F32;
+
+    fn from_host(data: HostData, shape: Shape) -> Result<GpuTensor<D>> {
+        let (op, dtype) = ("from_host", data.dtype());
+        check_len(op, data.len(), &shape)?;
+        Store::of(op, D::NAME, dtype)?;
+        let bytes: &[u8] = for_bytes(&data);
+        let storage = match bytes.len() % 4 {
+            0 => D::device()?.upload(op, bytes)?,
+            _ => {
+                let mut padded = bytes.to_vec();
+                padded.resize(bytes.len().next_multiple_of(4), 0);
+                D::device()?.upload(op, &padded)?
+            }
+        };
+        Ok(GpuTensor { storage, layout: Layout::contiguous(shape), dtype })
+    }
+
+    fn to_host(x: &GpuTensor<D>) -> Result<HostData> {
+        let op = "to_host";
+        let x = contiguous(op, x)?;
+        let (start, size) = (x.layout.offset() * x.dtype.size(), x.dtype.size());
+        let len = start + x.numel() * size;
+        let mut bytes = vec![0; len.next_multiple_of(4).max(4)];
+        D::device()?.download(op, &x.storage, &mut bytes)?;
+        let bytes = &bytes[start..len];
+        Ok(for_dtype!(x.dtype, T => from_bytes::<T>(bytes)))
+    }
+
+    fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<GpuTensor<D>> {
+        let op = "full";
+        let function = Function::Fill(Store::of(op, D::NAME, dtype)?);
+        shape.validate(op)?;
+        let out = GpuTensor::new(op, &shape, dtype)?;
+        if let Some(plan) = function.plan(op, &shape, &[Operand::Number(value)])? {
+            run(op, plan, &[], &[&out], None)?;
+        }
+        Ok(out)
+    }
+
+    fn cast(x: &GpuTensor<D>, dtype: DType) -> Result<GpuTensor<D>> {
+        let op = "to_dtype";
+        if x.dtype == dtype {
+            return contiguous(op, x);
+        }
+        let (from, to) = (x.store(op)?, Store::of(op, D::NAME, dtype)?);
+        elementwise(op, Function::Cast(from, to), dtype, &[&Arg::Ref(x)])
+    }
+
+    fn view(x: &GpuTensor<D>, layout: Layout) -> Result<GpuTensor<D>> {
+        Ok(x.with_layout(layout))
+    }
+
+    fn contiguous(x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
+        contiguous("contiguous", x)
+    }
+
+    fn unary<'a>(op: UnaryOp, x: impl Into<Arg<'a, GpuTensor<D>>>) -> Result<GpuTensor<D>> {
+        let (name, x) = (op.name(), x.into());
+        let tensor = x.tensor().ok_or_else(|| no_tensor(name))?;
+        check_arithmetic(name, tensor.dtype, tensor.shape())?;
+        let (store, dtype) = (tensor.store(name)?, tensor.dtype);
+        elementwise(name, Function::Unary(op, store), dtype, &[&x])
+    }
+
+    fn binary<'a>(
+        op: BinaryOp,
+        a: impl Into<Arg<'a, GpuTensor<D>>>,
+        b: impl Into<Arg<'a, GpuTensor<D>>>,
+    ) -> Result<GpuTensor<D>> {
+        let (name, a, b) = (op.name(), a.into(), b.into());
+        let (shape, dtype) = common(name, &a, &b)?;
+        check_arithmetic(name, dtype, &shape)?;
+        let store = Store::of(name, D::NAME, dtype)?;
+        elementwise(name, Function::Binary(op, store), dtype, &[&a, &b])
+    }
+
+    fn ternary<'a>(
+        op: TernaryOp,
+        a: impl Into<Arg<'a, GpuTensor<D>>>,
+        b: impl Into<Arg<'a, GpuTensor<D>>>,
+        c: impl Into<Arg<'a, GpuTensor<D>>>,
+    ) -> Result<GpuTensor<D>> {
+        let (name, [a, b, c]) = (op.name(), [a.into(), b.into(), c.into()]);
+        let first = [&a, &b, &c].into_iter().find_map(|x| x.tensor());
+        let first = first.ok_or_else(|| no_tensor(name))?;
+        let (store, dtype) = (first.store(name)?, first.dtype);
+        elementwise(name, Function::Ternary(op, store), dtype, &[&a, &b, &c])
+    }
+
+    fn compare<'a>(
+        op: CompareOp,
+        a: impl Into<Arg<'a, GpuTensor<D>>>,
+        b: impl Into<Arg<'a, GpuTensor<D>>>,
+    ) -> Result<GpuTensor<D>> {
+        let (name, a, b) = (op.name(), a.into(), b.into());
+        let (_, dtype) = common(name, &a, &b)?;
+        let store = Store::of(name, D::NAME, dtype)?;
+        elementwise(name, Function::Compare(op, store), DType::Bool, &[&a, &b])
+    }
+
+    fn test(op: NumberTest, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
+        let function = Function::Test(op, x.store(op.name())?);
+        elementwise(op.name(), function, DType::Bool, &[&Arg::Ref(x)])
+    }
+
+    fn where_cond(mask: &GpuTensor<D>, a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
+        let op = "where_cond";
+        let function = Function::Select(mask.store(op)?, a.store(op)?);
+        elementwise(op, function, a.dtype, &[&Arg::Ref(mask), &Arg::Ref(a), &Arg::Ref(b)])
+    }
+
+    fn reduce(op: ReduceOp, x: &GpuTensor<D>, axes: &[usize]) -> Result<GpuTensor<D>> {
+        let name = op.name();
+        let shape = *x.shape();
+        let dtype = super::reduced_dtype(op, x.dtype, shape)?;
+        if op.needs_elements() && x.numel() == 0 && shape.reduced(axes, true).numel() > 0 {
+            return Err(Error::EmptyReduction { op: name, shape });
+        }
+        let plan = Reduction::plan(op, x.store(name)?, &x.layout, axes)?;
+        let out = GpuTensor::new(name, &x.shape().reduced(axes, true), dtype)?;
+        run(name, plan, &[x], &[&out], None)?;
+        Ok(out)
+    }
+
+    fn scan(op: ScanOp, x: &GpuTensor<D>, axis: usize) -> Result<GpuTensor<D>> {
+        let (name, shape) = (op.name(), *x.shape());
+        shape.check_axis(name, axis)?;
+        if !x.dtype.has_arithmetic() {
+            return Err(Error::UnsupportedDType { op: name, dtype: x.dtype, shape });
+        }
+        let dtype = x.dtype.accumulated();
+        if shape.numel() == 0 {
+            return GpuTensor::new(name, &shape, dtype);
+        }
+        if x.store(name)?.per_thread() > 1 {
+            return Self::scan(op, &Self::cast(x, dtype)?, axis);
+        }
+        let out = GpuTensor::new(name, &shape, dtype)?;
+        let plan = places::scan(op, x.store(name)?, &x.layout, axis)?;
+        run(name, plan, &[x], &[&out], None)?;
+        Ok(out)
+    }
+
+    fn matmul(a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
+        let (op, lhs, rhs) = ("matmul", *a.shape(), *b.shape());
+        check_dtype(op, a, b.dtype)?;
+        if !a.dtype.is_float() {
+            return Err(Error::UnsupportedDType { op, dtype: a.dtype, shape: lhs });
+        }
+        let rank = lhs.ndim();
+        let fits = rank >= 2
+            && rhs.ndim() == rank
+            && lhs.dims()[..rank - 2] == rhs.dims()[..rank - 2]
+            && lhs.dim(rank - 1) == rhs.dim(rank - 2);
+        if !fits {
+            return Err(Error::ShapeMismatch { op, lhs, rhs });
+        }
+        let out = GpuTensor::new(op, &matmul::shape_of(&a.layout, &b.layout), a.dtype)?;
+        for plan in matmul::Product::plans(a.store(op)?, &a.layout, &b.layout)? {
+            run(op, plan, &[a, b], &[&out], None)?;
+        }
+        Ok(out)
+    }
+
+    fn gather(x: &GpuTensor<D>, axis: usize, index: &GpuTensor<D>) -> Result<GpuTensor<D>> {
+        let op = "gather";
+        check_indices(op, x, axis, index)?;
+        check_entries(op, x, axis, index)?;
+        let out = GpuTensor::new(op, index.shape(), x.dtype)?;
+        let plan = places::gather(x.store(op)?, &x.layout, axis, &index.layout)?;
+        let fault = fault_of(x.shape(), axis, index);
+        run(op, plan, &[x, index], &[&out], Some(fault))?;
+        Ok(out)
+    }
+
+    fn scatter_add(
+        x: &GpuTensor<D>,
+        axis: usize,
+        index: &GpuTensor<D>,
+        source: &GpuTensor<D>,
+    ) -> Result<GpuTensor<D>> {
+        let (op, dtype) = ("scatter_add", x.dtype);
+        check_arithmetic(op, dtype, x.shape())?;
+        check_dtype(op, x, source.dtype)?;
+        check_same_shape(op, index, source)?;
+        check_indices(op, x, axis, index)?;
+        check_entries(op, x, axis, index)?;
+        // 16-bit floats are added in `f32`; a word of bytes would be written by several threads.
+        let working = match dtype {
+            DType::U8 => DType::U32,
+            dtype => dtype.at_least_f32(),
+        };
+        if working != dtype {
+            let (wide, values) = (Self::cast(x, working)?, Self::cast(source, working)?);
+            return Self::cast(&add_at(&wide, axis, index, &values)?, dtype);
+        }
+        add_at(x, axis, index, source)
+    }
+
+    fn fused(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results<GpuTensor<D>>> {
+        fused::fused(op)
+    }
+
+    fn cat(tensors: &[&GpuTensor<D>], axis: usize) -> Result<GpuTensor<D>> {
+        let op = "cat";
+        let shape = joined_shape(op, tensors, axis)?;
+        let dtype = tensors[0].dtype;
+        let store = tensors[0].store(op)?;
+        if store.per_thread() > 1 {
+            // Words of bytes would be written by several threads.
+            let wide: Result<Vec<_>> = tensors.iter().map(|x| Self::cast(x, DType::U32)).collect();
+            let wide = wide?;
+            return Self::cast(&Self::cat(&wide.iter().collect::<Vec<_>>(), axis)?, dtype);
+        }
+        let out = GpuTensor::new(op, &shape, dtype)?;
+        let mut start = 0;
+        for x in tensors {
+            let len = x.shape().dim(axis);
+            if x.numel() > 0 {
+                let place = out.layout.narrow(op, axis, start, len)?;
+                run(op, places::place(op, store, &x.layout, &place)?, &[x], &[&out], None)?;
+            }
+            start += len;
+        }
+        Ok(out)
+    }
+}
+
+/// The elements as bytes.
+fn for_bytes(data: &HostData) -> &[u8] {
+    use bytemuck::cast_slice;
+    match data {
+        HostData::F16(x) => cast_slice(x),
+        HostData::BF16(x) => cast_slice(x),
+        HostData::F32(x) => cast_slice(x),
+        HostData::F64(x) => cast_slice(x),
+        HostData::I64(x) => cast_slice(x),
+        HostData::I32(x) => cast_slice(x),
+        HostData::U32(x) => cast_slice(x),
+        HostData::U8(x) => x,
+        HostData::Bool(x) => cast_slice(x),
+    }
+}
+
+fn from_bytes<T: crate::Element>(bytes: &[u8]) -> HostData {
+    let stored = bytemuck::pod_collect_to_vec::<u8, T::Stored>(bytes);
+    T::into_host(stored.into_iter().map(T::from_stored).collect())
+}

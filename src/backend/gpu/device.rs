@@ -1,0 +1,396 @@
+//! [`Context`]: kernels by name, recycled memory, the dispatches that wait, and the faults they may have found.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::shape::Shape;
+
+use super::driver::{Capabilities, Driver, Failure};
+use super::kernel::Kernel;
+use super::plan::Plan;
+
+/// Dispatches after which the device is given what was encoded.
+const SUBMIT_AFTER: usize = 512;
+
+/// Maximum number of dispatches that may have faults before they are looked at.
+const FAULTS: usize = 256;
+
+/// Bytes of unused buffers that are kept for the next ones.
+const POOL_BYTES: usize = 256 << 20;
+
+/// A device, its kernels and its memory.
+#[derive(Debug)]
+pub struct Context<D: Driver> {
+    capabilities: Capabilities,
+    state: Mutex<State<D>>,
+    /// Buffers without an owner, apart from the state so that they can be dropped while it is locked.
+    unused: Mutex<Unused<D>>,
+}
+
+#[derive(Debug)]
+struct State<D: Driver> {
+    driver: D,
+    pipelines: Pipelines<D>,
+    /// Dispatches that were encoded and not submitted.
+    encoded: usize,
+    faults: Option<D::Buffer>,
+    pending: Vec<Pending<D>>,
+    /// Number of dispatches so far that may have found a fault.
+    findings: u64,
+}
+
+struct Pipelines<D: Driver>(HashMap<Kernel, Arc<D::Pipeline>>);
+
+impl<D: Driver> fmt::Debug for Pipelines<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pipelines", self.0.len())
+    }
+}
+
+#[derive(Debug)]
+struct Unused<D: Driver> {
+    by_size: HashMap<usize, Vec<D::Buffer>>,
+    statistics: Statistics,
+}
+
+/// Memory of a device, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Of tensors.
+    pub used: usize,
+    /// Of unused buffers that are kept.
+    pub kept: usize,
+    /// The most that tensors had.
+    pub peak: usize,
+}
+
+/// A dispatch that may have found a fault.
+#[derive(Debug)]
+struct Pending<D: Driver> {
+    op: &'static str,
+    /// What a fault means.
+    fault: Fault<D>,
+    finding: Arc<Finding>,
+}
+
+/// What a dispatch found, for the tensors that depend on it.
+#[derive(Debug)]
+struct Finding {
+    /// Its number, which orders findings.
+    number: u64,
+    /// Not set until the device was asked.
+    outcome: OnceLock<Result<()>>,
+}
+
+/// What the dispatches found that a tensor depends on, unless it was nothing.
+type Findings = SmallVec<[Arc<Finding>; 2]>;
+
+/// What is wrong at the position that a kernel notes.
+#[derive(Debug)]
+pub enum Fault<D: Driver> {
+    /// An index of this tensor is outside the axis of the shape.
+    Index {
+        /// Storage and layout of the indices.
+        index: (Arc<Storage<D>>, Layout),
+        /// The axis.
+        axis: usize,
+        /// Shape of the indexed tensor.
+        shape: Shape,
+    },
+    /// A division of integers has no quotient.
+    Division(Shape),
+}
+
+/// A buffer that returns to its device when it is dropped.
+#[derive(Debug)]
+pub struct Storage<D: Driver> {
+    buffer: Option<D::Buffer>,
+    bytes: usize,
+    findings: Mutex<Findings>,
+}
+
+impl<D: Driver> Storage<D> {
+    /// The buffer.
+    pub fn buffer(&self) -> &D::Buffer {
+        self.buffer.as_ref().expect("taken when dropped, no sooner")
+    }
+}
+
+impl<D: Driver> Drop for Storage<D> {
+    fn drop(&mut self) {
+        if let (Some(buffer), Ok(device)) = (self.buffer.take(), D::device()) {
+            device.give(self.bytes, buffer);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The size of the buffer for this many bytes: a quarter of a power of two or a multiple of 256.
+fn size_class(bytes: usize) -> usize {
+    let bytes = bytes.max(4);
+    let step = (bytes.next_power_of_two() / 8).max(256);
+    bytes.div_ceil(step) * step
+}
+
+fn failed<D: Driver>(op: &'static str, bytes: usize) -> impl Fn(Failure) -> Error {
+    move |failure| match failure {
+        Failure::OutOfMemory => Error::OutOfMemory { op, bytes },
+        Failure::Device(reason) => Error::Device { op, backend: D::NAME, reason },
+    }
+}
+
+impl<D: Driver> Context<D> {
+    /// A device that is used through this driver.
+    pub fn new(driver: D, capabilities: Capabilities) -> Self {
+        let state = State {
+            driver,
+            pipelines: Pipelines(HashMap::new()),
+            encoded: 0,
+            faults: None,
+            pending: Vec::new(),
+            findings: 0,
+        };
+        let unused = Unused { by_size: HashMap::new(), statistics: Statistics::default() };
+        Context { capabilities, state: Mutex::new(state), unused: Mutex::new(unused) }
+    }
+
+    /// What the device can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// The memory of the device.
+    pub fn statistics(&self) -> Statistics {
+        lock(&self.unused).statistics
+    }
+
+    /// Takes a buffer of at least this size, unused or new.
+    pub fn allocate(
+        &self,
+        op: &'static str,
+        shape: &Shape,
+        bytes: usize,
+    ) -> Result<Arc<Storage<D>>> {
+        if bytes > self.capabilities.max_buffer {
+            return Err(Error::OutOfMemory { op, bytes });
+        }
+        shape.validate(op)?;
+        let size = size_class(bytes);
+        let unused = {
+            let mut pool = lock(&self.unused);
+            let found = pool.by_size.get_mut(&size).and_then(Vec::pop);
+            if found.is_some() {
+                pool.statistics.kept -= size;
+            }
+            found
+        };
+        let buffer = match unused {
+            Some(buffer) => buffer,
+            None => {
+                let first = lock(&self.state).driver.allocate(size);
+                match first {
+                    Err(Failure::OutOfMemory) => {
+                        self.drop_unused();
+                        lock(&self.state).driver.allocate(size)
+                    }
+                    first => first,
+                }
+                .map_err(failed::<D>(op, bytes))?
+            }
+        };
+        Ok(self.storage(buffer, size))
+    }
+
+    /// Makes a buffer of these bytes, of a number that is a multiple of four.
+    pub fn upload(&self, op: &'static str, bytes: &[u8]) -> Result<Arc<Storage<D>>> {
+        if bytes.len() > self.capabilities.max_buffer {
+            return Err(Error::OutOfMemory { op, bytes: bytes.len() });
+        }
+        let size = size_class(bytes.len());
+        let padded;
+        let content = match bytes.len() == size {
+            true => bytes,
+            false => {
+                let mut all = bytes.to_vec();
+                all.resize(size, 0);
+                padded = all;
+                &padded
+            }
+        };
+        let buffer = lock(&self.state).driver.upload(content);
+        Ok(self.storage(buffer.map_err(failed::<D>(op, size))?, size))
+    }
+
+    fn storage(&self, buffer: D::Buffer, bytes: usize) -> Arc<Storage<D>> {
+        let statistics = &mut lock(&self.unused).statistics;
+        statistics.used += bytes;
+        statistics.peak = statistics.peak.max(statistics.used);
+        Arc::new(Storage { buffer: Some(buffer), bytes, findings: Mutex::default() })
+    }
+
+    /// Keeps an unused buffer for the next of its size.
+    fn give(&self, bytes: usize, buffer: D::Buffer) {
+        let mut pool = lock(&self.unused);
+        pool.statistics.used -= bytes;
+        if pool.statistics.kept + bytes <= POOL_BYTES {
+            pool.statistics.kept += bytes;
+            pool.by_size.entry(bytes).or_default().push(buffer);
+        }
+    }
+
+    fn drop_unused(&self) {
+        let mut pool = lock(&self.unused);
+        pool.by_size.clear();
+        pool.statistics.kept = 0;
+    }
+
+    /// Encodes a dispatch of a plan that reads `operands` and writes `results`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the device lacks the kernel's types; [`Error::Device`].
+    pub fn run(
+        &self,
+        op: &'static str,
+        plan: Plan<Kernel>,
+        operands: &[&Storage<D>],
+        results: &[&Storage<D>],
+        fault: Option<Fault<D>>,
+    ) -> Result<()> {
+        let Plan { kernel, mut words, grid } = plan;
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let pipeline = match state.pipelines.0.get(&kernel) {
+            Some(pipeline) => Arc::clone(pipeline),
+            None => {
+                let module = kernel.module();
+                let lacks = module.needs_f16() && !self.capabilities.f16
+                    || module.needs_i64() && !self.capabilities.i64;
+                if lacks {
+                    return Err(Error::Unsupported { op, backend: D::NAME });
+                }
+                let pipeline = state.driver.pipeline(&module).map_err(failed::<D>(op, 0))?;
+                let pipeline = Arc::new(pipeline);
+                state.pipelines.0.insert(kernel, Arc::clone(&pipeline));
+                pipeline
+            }
+        };
+        let mut findings = Findings::new();
+        for storage in operands.iter().chain(results) {
+            for finding in lock(&storage.findings).iter() {
+                let is_known = findings.iter().any(|known| Arc::ptr_eq(known, finding));
+                if !is_known && !matches!(finding.outcome.get(), Some(Ok(()))) {
+                    findings.push(Arc::clone(finding));
+                }
+            }
+        }
+        if let Some(fault) = fault {
+            if state.pending.len() == FAULTS {
+                look_at_faults(state)?;
+            }
+            if state.faults.is_none() {
+                let clean = [0xff; 4 * FAULTS];
+                let faults = state.driver.upload(&clean).map_err(failed::<D>(op, 4 * FAULTS))?;
+                state.faults = Some(faults);
+            }
+            *words.last_mut().expect("all words are there") = state.pending.len() as u32;
+            state.findings += 1;
+            let finding = Arc::new(Finding { number: state.findings, outcome: OnceLock::new() });
+            findings.push(Arc::clone(&finding));
+            state.pending.push(Pending { op, fault, finding });
+        }
+        if !findings.is_empty() {
+            for storage in results {
+                *lock(&storage.findings) = findings.clone();
+            }
+        }
+        let faults = state.faults.as_ref();
+        let mut bound: SmallVec<[&D::Buffer; 8]> =
+            operands.iter().chain(results).map(|storage| storage.buffer()).collect();
+        bound.extend(faults.filter(|_| kernel.has_faults()));
+        state.driver.dispatch(&pipeline, &bound, &words, grid).map_err(failed::<D>(op, 0))?;
+        state.encoded += 1;
+        if state.encoded >= SUBMIT_AFTER {
+            state.encoded = 0;
+            state.driver.submit().map_err(failed::<D>(op, 0))?;
+        }
+        Ok(())
+    }
+
+    /// Copies the start of a buffer to the host, after everything that was encoded has run.
+    ///
+    /// # Errors
+    /// The first fault that was found on the way to these values; [`Error::Device`].
+    pub fn download(&self, op: &'static str, storage: &Storage<D>, to: &mut [u8]) -> Result<()> {
+        let mut state = lock(&self.state);
+        let mut findings = lock(&storage.findings).clone();
+        if findings.iter().any(|finding| finding.outcome.get().is_none()) {
+            look_at_faults(&mut state)?;
+        }
+        findings.sort_by_key(|finding| finding.number);
+        for finding in &findings {
+            if let Some(Err(error)) = finding.outcome.get() {
+                return Err(error.clone());
+            }
+        }
+        state.encoded = 0;
+        state.driver.download(storage.buffer(), to).map_err(failed::<D>(op, to.len()))
+    }
+
+    /// Waits for everything that was encoded.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn synchronize(&self) -> Result<()> {
+        let empty = self.allocate("synchronize", &Shape::scalar(), 4)?;
+        self.download("synchronize", &empty, &mut [0; 4])
+    }
+}
+
+/// Asks the device what the dispatches so far have found.
+fn look_at_faults<D: Driver>(state: &mut State<D>) -> Result<()> {
+    let Some(faults) = state.faults.as_ref() else { return Ok(()) };
+    let mut found = [0u8; 4 * FAULTS];
+    let op = "synchronize";
+    state.driver.download(faults, &mut found).map_err(failed::<D>(op, 4 * FAULTS))?;
+    state.encoded = 0;
+    let pending = std::mem::take(&mut state.pending);
+    let positions: Vec<u32> = bytemuck::pod_collect_to_vec(&found);
+    if positions.iter().any(|&position| position != u32::MAX) || pending.len() == FAULTS {
+        state.faults = None;
+    }
+    for (Pending { op, fault, finding }, position) in pending.into_iter().zip(positions) {
+        let outcome = match position {
+            u32::MAX => Ok(()),
+            position => Err(error_of(state, op, fault, position as usize)?),
+        };
+        let _ = finding.outcome.set(outcome);
+    }
+    Ok(())
+}
+
+/// The error of a fault at a position.
+fn error_of<D: Driver>(
+    state: &mut State<D>,
+    op: &'static str,
+    fault: Fault<D>,
+    position: usize,
+) -> Result<Error> {
+    Ok(match fault {
+        Fault::Division(shape) => Error::IntegerDivision { op, shape },
+        Fault::Index { index: (storage, layout), axis, shape } => {
+            let at = layout.position_of(position) * 8;
+            let mut bytes = vec![0; at + 8];
+            state.driver.download(storage.buffer(), &mut bytes).map_err(failed::<D>(op, at))?;
+            let index = i64::from_le_bytes(bytes[at..].try_into().expect("eight bytes"));
+            Error::IndexOutOfRange { op, index, axis, shape }
+        }
+    })
+}

@@ -1,0 +1,184 @@
+//! Fused ops that have kernels. Their operands are made contiguous, unless they are.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::driver::Driver;
+use super::index::fault_of;
+use super::plan::elementwise::Function;
+use super::plan::rows::{Parameters, Rows};
+use super::{Fault, Gpu, GpuTensor, contiguous, elementwise, run};
+use crate::backend::{Arg, Backend, Results, TensorData};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::{BinaryOp, FusedOp, ReduceOp};
+use crate::shape::Shape;
+
+/// A fused op of rows, while it is prepared.
+struct Call<D: Driver> {
+    op: &'static str,
+    kernel: Rows,
+    parameters: Parameters,
+    operands: SmallVec<[GpuTensor<D>; 5]>,
+    results: Results<GpuTensor<D>>,
+    fault: Option<Fault<D>>,
+}
+
+impl<D: Driver> Call<D> {
+    /// The call of a kernel on these operands. One that is not there is replaced by the first, which the kernel
+    /// then does not read.
+    fn new(op: &'static str, kernel: Rows, operands: &[Option<&GpuTensor<D>>]) -> Result<Self> {
+        let first = operands.iter().flatten().next().expect("an operand is always there");
+        // Rows are read from the start of the buffer.
+        let operands =
+            operands.iter().map(|x| x.unwrap_or(first)).map(|x| match x.layout.offset() {
+                0 => contiguous(op, x),
+                _ => elementwise(op, Function::Copy(x.store(op)?), x.dtype(), &[&Arg::Ref(x)]),
+            });
+        let operands = operands.collect::<Result<_>>()?;
+        let parameters = Parameters::default();
+        Ok(Call { op, kernel, parameters, operands, results: Results::new(), fault: None })
+    }
+
+    /// Adds a result.
+    fn result(mut self, shape: &Shape, dtype: DType) -> Result<Self> {
+        self.results.push(GpuTensor::new(self.op, shape, dtype)?);
+        Ok(self)
+    }
+
+    /// Runs the kernel on rows of the last axis of `x`.
+    fn run(self, x: &GpuTensor<D>) -> Result<Results<GpuTensor<D>>> {
+        let n = x.shape().dims().last().copied().unwrap_or(1);
+        let rows = x.shape().dims().iter().rev().skip(1).product();
+        let plan = self.kernel.plan(self.op, x.shape(), [rows, n], self.parameters)?;
+        let operands: SmallVec<[&GpuTensor<D>; 5]> = self.operands.iter().collect();
+        if rows > 0 {
+            let results: SmallVec<[&GpuTensor<D>; 4]> = self.results.iter().collect();
+            run(self.op, plan, &operands, &results, self.fault)?;
+        }
+        Ok(self.results)
+    }
+}
+
+pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results<GpuTensor<D>>> {
+    let name = op.name();
+    let statistics = DType::F32;
+    match *op {
+        FusedOp::Softmax { x, log } => {
+            let kernel = Rows::Softmax { store: x.store(name)?, log };
+            Call::new(name, kernel, &[Some(x)])?.result(x.shape(), x.dtype())?.run(x)
+        }
+        FusedOp::SoftmaxGrad { g, y, log } => {
+            let kernel = Rows::SoftmaxGrad { store: y.store(name)?, log };
+            Call::new(name, kernel, &[Some(g), Some(y)])?.result(y.shape(), y.dtype())?.run(y)
+        }
+        FusedOp::LayerNorm { x, weight, bias, eps } => norm(name, x, [weight, bias], eps, true),
+        FusedOp::RmsNorm { x, weight, eps } => norm(name, x, [weight, None], eps, false),
+        FusedOp::LayerNormGrad { g, x, weight, reciprocal_deviation } => {
+            norm_grad(name, [g, x, reciprocal_deviation], weight, true)
+        }
+        FusedOp::RmsNormGrad { g, x, weight, reciprocal_rms } => {
+            norm_grad(name, [g, x, reciprocal_rms], weight, false)
+        }
+        FusedOp::CrossEntropy { logits, targets, ignore_index, label_smoothing }
+            if has_classes(logits) =>
+        {
+            let kernel = Rows::CrossEntropy { store: logits.store(name)? };
+            let mut call = Call::new(name, kernel, &[Some(logits), Some(targets)])?
+                .result(targets.shape(), logits.dtype())?
+                .result(targets.shape(), statistics)?
+                .result(targets.shape(), statistics)?;
+            call.parameters.epsilon = label_smoothing;
+            call.parameters.ignore_index = ignore_index;
+            call.fault = Some(fault_of(logits.shape(), 1, &call.operands[1]));
+            call.run(logits)
+        }
+        FusedOp::CrossEntropyGrad {
+            g,
+            logits,
+            targets,
+            largest,
+            rest,
+            ignore_index,
+            label_smoothing,
+        } => {
+            let kernel = Rows::CrossEntropyGrad { store: logits.store(name)? };
+            let operands = [Some(g), Some(logits), Some(largest), Some(rest), Some(targets)];
+            let mut call =
+                Call::new(name, kernel, &operands)?.result(logits.shape(), logits.dtype())?;
+            call.parameters.epsilon = label_smoothing;
+            call.parameters.ignore_index = ignore_index;
+            call.run(logits)
+        }
+        FusedOp::Dot { a, b } => {
+            let rows = a.shape().with_axis(a.shape().ndim() - 1, None);
+            let kernel = Rows::Dot { store: a.store(name)? };
+            Call::new(name, kernel, &[Some(a), Some(b)])?.result(&rows, a.dtype())?.run(a)
+        }
+        FusedOp::Dropout { x, mask } => {
+            let function = Function::Dropout(x.store(name)?, mask.into());
+            let y = elementwise(name, function, x.dtype(), &[&Arg::Ref(x)])?;
+            Ok(smallvec![y])
+        }
+        _ => Err(Error::Unsupported { op: name, backend: D::NAME }),
+    }
+}
+
+/// True unless there are rows without classes, in which no target can lie.
+fn has_classes<D: Driver>(logits: &GpuTensor<D>) -> bool {
+    logits.shape().dim(1) > 0
+}
+
+fn norm<D: Driver>(
+    op: &'static str,
+    x: &GpuTensor<D>,
+    [weight, bias]: [Option<&GpuTensor<D>>; 2],
+    eps: f64,
+    is_centered: bool,
+) -> Result<Results<GpuTensor<D>>> {
+    let kernel = Rows::Norm { store: x.store(op)?, is_centered };
+    let rows = reduced(x);
+    let mut call = Call::new(op, kernel, &[Some(x), weight, bias])?;
+    call.parameters.epsilon = eps;
+    call.parameters.has_weight = weight.is_some();
+    call.parameters.has_bias = bias.is_some();
+    let mut call = call.result(x.shape(), x.dtype())?;
+    if is_centered {
+        call = call.result(&rows, DType::F32)?;
+    }
+    call.result(&rows, DType::F32)?.run(x)
+}
+
+/// The gradients of x, of the weight and, with a mean, of the bias.
+fn norm_grad<D: Driver>(
+    op: &'static str,
+    [g, x, reciprocal]: [&GpuTensor<D>; 3],
+    weight: Option<&GpuTensor<D>>,
+    is_centered: bool,
+) -> Result<Results<GpuTensor<D>>> {
+    let kernel = Rows::NormGrad { store: x.store(op)?, is_centered };
+    let mut call = Call::new(op, kernel, &[Some(g), Some(x), weight, Some(reciprocal)])?;
+    call.parameters.has_weight = weight.is_some();
+    let mut results = call.result(x.shape(), x.dtype())?.result(x.shape(), DType::F32)?.run(x)?;
+    let z = results.pop().expect("two results");
+    let (rank, x_dtype) = (x.shape().ndim(), x.dtype());
+    let axes: SmallVec<[usize; 8]> = (0..rank - 1).collect();
+    let own = Shape::from(x.shape().dims()[rank - 1]);
+    // In `F32`: sums over rows are rounded once.
+    let wide = |x: &GpuTensor<D>| Gpu::<D>::cast(x, DType::F32);
+    let over_rows = |x: &GpuTensor<D>| {
+        let sum = Gpu::<D>::reduce(ReduceOp::Sum, x, &axes)?;
+        Gpu::<D>::reshape(&Gpu::<D>::cast(&sum, x_dtype)?, own)
+    };
+    let wide_g = wide(g)?;
+    results.push(over_rows(&Gpu::<D>::binary(BinaryOp::Mul, &wide_g, &z)?)?);
+    if is_centered {
+        results.push(over_rows(&wide_g)?);
+    }
+    Ok(results)
+}
+
+/// Shape of one statistic for each row.
+fn reduced<D: Driver>(x: &GpuTensor<D>) -> Shape {
+    let last = x.shape().ndim() - 1;
+    x.shape().with_axis(last, Some(1))
+}

@@ -1,0 +1,60 @@
+//! Parts of gather and scatter.
+
+use std::sync::Arc;
+
+use super::device::Fault;
+use super::driver::Driver;
+use super::plan::elementwise::Function;
+use super::plan::index as places;
+use super::{Gpu, GpuTensor, contiguous, elementwise, run};
+use crate::backend::{Arg, Backend, TensorData};
+use crate::dtype::Scalar;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// Fails if an axis without entries is indexed: no kernel runs that could find it.
+pub(super) fn check_entries<D: Driver>(
+    op: &'static str,
+    x: &GpuTensor<D>,
+    axis: usize,
+    index: &GpuTensor<D>,
+) -> Result<()> {
+    if x.shape().dim(axis) > 0 || index.numel() == 0 {
+        return Ok(());
+    }
+    let first = Gpu::<D>::to_host(index)?.get(0).map_or(0, Scalar::to_i64);
+    Err(Error::IndexOutOfRange { op, index: first, axis, shape: *x.shape() })
+}
+
+/// The fault of an index.
+pub(super) fn fault_of<D: Driver>(shape: &Shape, axis: usize, index: &GpuTensor<D>) -> Fault<D> {
+    Fault::Index { index: (Arc::clone(&index.storage), index.layout), axis, shape: *shape }
+}
+
+/// Copy of `x` to which `source` is added at indices.
+pub(super) fn add_at<D: Driver>(
+    x: &GpuTensor<D>,
+    axis: usize,
+    index: &GpuTensor<D>,
+    source: &GpuTensor<D>,
+) -> Result<GpuTensor<D>> {
+    let op = "scatter_add";
+    let store = x.store(op)?;
+    let out = elementwise(op, Function::Copy(store), x.dtype, &[&Arg::Ref(x)])?;
+    if source.numel() == 0 {
+        return Ok(out);
+    }
+    let (mut index, mut source) = (index.clone(), source.clone());
+    let plan = loop {
+        match places::scatter_add(store, x.shape(), axis, &index.layout, &source.layout)? {
+            Some(plan) => break plan,
+            None if index.layout.is_contiguous() && source.layout.is_contiguous() => {
+                return Err(Error::TooManyAxes { op, rank: x.shape().ndim() });
+            }
+            None => (index, source) = (contiguous(op, &index)?, contiguous(op, &source)?),
+        }
+    };
+    let fault = fault_of(x.shape(), axis, &index);
+    run(op, plan, &[&source, &index], &[&out], Some(fault))?;
+    Ok(out)
+}

@@ -1,0 +1,60 @@
+//! [`Kernel`]: every kernel as a value, the key of its pipeline.
+
+use super::plan::elementwise::Function;
+use super::plan::index::Index;
+use super::plan::matmul::Product;
+use super::plan::reduce::Reduction;
+use super::plan::rows::Rows;
+use super::shader::Module;
+
+/// A kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// An element-wise function.
+    Elementwise(Function),
+    /// A reduction.
+    Reduce(Reduction),
+    /// A matrix product.
+    Matmul(Product),
+    /// A copy to or from places that depend on the position or on indices.
+    Index(Index),
+    /// A fused op of rows.
+    Rows(Rows),
+}
+
+impl Kernel {
+    /// The module.
+    pub fn module(self) -> Module {
+        match self {
+            Kernel::Elementwise(function) => function.module(),
+            Kernel::Reduce(reduction) => reduction.module(),
+            Kernel::Matmul(product) => product.module(),
+            Kernel::Index(index) => index.module(),
+            Kernel::Rows(rows) => rows.module(),
+        }
+    }
+
+    /// True if the kernel notes faults.
+    pub fn has_faults(self) -> bool {
+        match self {
+            Kernel::Elementwise(function) => function.has_faults(),
+            Kernel::Index(index) => index.has_faults(),
+            Kernel::Rows(rows) => rows.has_faults(),
+            Kernel::Reduce(_) | Kernel::Matmul(_) => false,
+        }
+    }
+}
+
+/// A kernel of one kind is a kernel.
+macro_rules! kinds {
+    ($($Kind:ident: $Type:ty),* $(,)?) => {$(
+        impl From<$Type> for Kernel {
+            fn from(kernel: $Type) -> Kernel {
+                Kernel::$Kind(kernel)
+            }
+        }
+    )*};
+}
+kinds! {
+    Elementwise: Function, Reduce: Reduction, Matmul: Product, Index: Index, Rows: Rows,
+}

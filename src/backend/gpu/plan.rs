@@ -1,0 +1,55 @@
+//! What is dispatched: an op becomes plans, which are data and know no device.
+
+pub mod elementwise;
+mod expressions;
+pub mod index;
+pub mod matmul;
+pub mod reduce;
+pub mod rows;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+use super::shader::{GROUP, WORDS};
+
+/// The words that a kernel reads.
+pub type Words = SmallVec<[u32; WORDS]>;
+
+/// One dispatch, without its buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<K> {
+    /// The kernel.
+    pub kernel: K,
+    /// What the kernel reads in `p.words`.
+    pub words: Words,
+    /// Number of workgroups along each axis.
+    pub grid: [u32; 3],
+}
+
+/// Maximum number of workgroups along an axis.
+pub const MAX_GROUPS: usize = 65_535;
+
+/// A position or an extent as a word.
+///
+/// # Errors
+/// [`Error::Overflow`] beyond 2³² - 1, where kernels cannot index.
+pub fn word(op: &'static str, shape: &Shape, x: usize) -> Result<u32> {
+    u32::try_from(x).map_err(|_| Error::Overflow { op, shape: *shape })
+}
+
+/// A step as a word: indices wrap, so that negative steps work.
+pub fn step(op: &'static str, shape: &Shape, x: isize) -> Result<u32> {
+    match i32::try_from(x) {
+        Ok(x) => Ok(x.cast_unsigned()),
+        Err(_) => word(op, shape, x.unsigned_abs()).map(|x| x.wrapping_neg()),
+    }
+}
+
+/// The grid of at least `threads` threads in workgroups of [`GROUP`], and the number of threads in a row of it.
+pub fn grid_of(threads: usize) -> ([u32; 3], u32) {
+    let groups = threads.div_ceil(GROUP).max(1);
+    let across = groups.min(MAX_GROUPS);
+    ([across as u32, groups.div_ceil(across) as u32, 1], (across * GROUP) as u32)
+}

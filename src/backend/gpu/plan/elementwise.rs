@@ -1,0 +1,304 @@
+//! Functions of one to three operands, element by element, with any strides.
+//!
+//! ```text
+//! words   0  elements of the result, or words of four bytes     4..7   numbers among the operands
+//!         1  threads in a row of the grid                       8..11  offset of each operand
+//!         2  axes, 0 if every operand is one run                11..   for each axis, the innermost first:
+//!         3  which operands are numbers                                extent, step of each operand
+//! ```
+//!
+//! Dropout has its mask in words 4..8 (seed, stream), 9 (threshold), 10 (scale).
+//!
+//! Axes that lie one after the other in every operand are one. If more remain than the words hold, the caller
+//! makes its operands contiguous.
+
+use crate::dtype::{Element as _, Scalar};
+use crate::error::Result;
+use crate::layout::{Layout, merge_axes};
+use crate::ops::{BinaryOp, CompareOp, DropoutMask, NumberTest, TernaryOp, UnaryOp};
+use crate::shape::Shape;
+
+use super::super::shader::{Module, OPERANDS, Source, Store, WORDS};
+use super::expressions::{
+    binary, comparison, conversion, divisor, integer_binary, integer_unary, is_float, number,
+    ternary, test, unary,
+};
+use super::{Plan, Words, grid_of, step, word};
+
+/// First word of the offsets, and of the axes.
+const OFFSETS: usize = 8;
+const AXES: usize = 11;
+
+/// An element-wise function, with the store of its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// A function of one operand.
+    Unary(UnaryOp, Store),
+    /// A function of two operands.
+    Binary(BinaryOp, Store),
+    /// A function of three operands.
+    Ternary(TernaryOp, Store),
+    /// A comparison.
+    Compare(CompareOp, Store),
+    /// A test.
+    Test(NumberTest, Store),
+    /// The second operand where the first, a mask of this store, is not 0, else the third.
+    Select(Store, Store),
+    /// A conversion.
+    Cast(Store, Store),
+    /// A copy.
+    Copy(Store),
+    /// The number that is the only operand.
+    Fill(Store),
+    /// Dropout.
+    Dropout(Store, Mask),
+}
+
+/// The mask of a dropout, as words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mask([u32; 6]);
+
+impl From<DropoutMask> for Mask {
+    fn from(DropoutMask { p, seed, stream }: DropoutMask) -> Mask {
+        // A word is below p 2^32 if it is below its ceiling. If that is 2^32, every element becomes 0 times itself.
+        let ceiling = (p * (1u64 << 32) as f64).ceil() as u64;
+        let (below, scale) = match u32::try_from(ceiling) {
+            Ok(below) => (below, (1.0 / (1.0 - p)) as f32),
+            Err(_) => (0, 0.0),
+        };
+        Mask([
+            seed as u32,
+            (seed >> 32) as u32,
+            stream as u32,
+            (stream >> 32) as u32,
+            below,
+            scale.to_bits(),
+        ])
+    }
+}
+
+/// An operand of a dispatch.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// A tensor.
+    Tensor(&'a Layout),
+    /// A number.
+    Number(Scalar),
+}
+
+impl Function {
+    /// Stores of the operands, and of the result.
+    pub fn stores(self) -> (Vec<Store>, Store) {
+        match self {
+            Function::Unary(_, x) => (vec![x], x),
+            Function::Binary(_, x) => (vec![x; 2], x),
+            Function::Ternary(_, x) => (vec![x; 3], x),
+            Function::Compare(_, x) => (vec![x; 2], Store::Bool),
+            Function::Test(_, x) => (vec![x], Store::Bool),
+            Function::Select(mask, x) => (vec![mask, x, x], x),
+            Function::Cast(x, y) => (vec![x], y),
+            Function::Copy(x) | Function::Dropout(x, _) => (vec![x], x),
+            Function::Fill(x) => (vec![], x),
+        }
+    }
+
+    /// True if elements can make it fail.
+    pub fn has_faults(self) -> bool {
+        let divides = |op| matches!(op, BinaryOp::Div | BinaryOp::Rem);
+        matches!(self, Function::Binary(op, store) if divides(op) && !is_float(store))
+    }
+
+    /// A name for messages and for the files of kernels: `exp_f32`.
+    pub fn name(self) -> String {
+        match self {
+            Function::Unary(op, x) => format!("{}_{}", op.name(), x.name()),
+            Function::Binary(op, x) => format!("{}_{}", op.name(), x.name()),
+            Function::Ternary(op, x) => format!("{}_{}", op.name(), x.name()),
+            Function::Compare(op, x) => format!("{}_{}", op.name(), x.name()),
+            Function::Test(op, x) => format!("{}_{}", op.name(), x.name()),
+            Function::Select(mask, x) => format!("where_{}_{}", mask.name(), x.name()),
+            Function::Cast(x, y) => format!("cast_{}_{}", x.name(), y.name()),
+            Function::Copy(x) => format!("copy_{}", x.name()),
+            Function::Fill(x) => format!("fill_{}", x.name()),
+            Function::Dropout(x, _) => format!("dropout_{}", x.name()),
+        }
+    }
+
+    /// Expression of the result, of `a`, `b` and `c`, in the result's working type; `None` if the function is not
+    /// defined for the store.
+    fn expression(self) -> Option<String> {
+        Some(match self {
+            Function::Unary(op, x) if is_float(x) => unary(op).to_owned(),
+            Function::Unary(op, x) => integer_unary(op, x)?,
+            Function::Binary(op, x) if is_float(x) => binary(op).to_owned(),
+            Function::Binary(op, x) => integer_binary(op, x)?,
+            Function::Ternary(op, x) if is_float(x) => ternary(op).to_owned(),
+            Function::Ternary(..) => return None,
+            Function::Compare(op, x) => format!("u32({})", comparison(op, is_float(x))),
+            Function::Test(op, x) => test(op, x).to_owned(),
+            Function::Select(mask, _) if is_float(mask) => {
+                "select(c, b, a != 0.0 || is_nan(a))".to_owned()
+            }
+            Function::Select(mask, _) => format!("select(c, b, a != {}(0))", mask.working()),
+            Function::Cast(x, y) => conversion(x, y),
+            Function::Copy(_) => "a".to_owned(),
+            Function::Fill(x) => number(x, 0),
+            Function::Dropout(..) => {
+                "a * select(bitcast<f32>(p.words[10]), 0.0, random_word(i) < p.words[9])".to_owned()
+            }
+        })
+    }
+
+    /// True if the function is defined for its store.
+    pub fn is_defined(self) -> bool {
+        self.expression().is_some()
+    }
+
+    /// The module of a function that is defined.
+    pub fn module(self) -> Module {
+        let (stores, result) = self.stores();
+        let expression = self.expression().unwrap_or_default();
+        let mut source = Source::new(&stores);
+        source.result("y", result);
+        source.math();
+        source.add(include_str!("../shaders/numbers.wgsl"));
+        if stores.contains(&Store::I64) || result == Store::I64 {
+            source.add(include_str!("../shaders/numbers_i64.wgsl"));
+        }
+        if let Function::Dropout(..) = self {
+            source.add(include_str!("../shaders/random.wgsl"));
+        }
+        let count = stores.len();
+        let has_faults = self.has_faults();
+        if has_faults {
+            source.faults();
+            source.add(&divisor(stores[0]));
+        }
+        let names = &OPERANDS[..count];
+        let parameters: String = names
+            .iter()
+            .zip(&stores)
+            .map(|(name, x)| format!("{name}: {}, ", x.working()))
+            .collect();
+        let working = result.working();
+        source.add(&format!("fn f({parameters}i: u32) -> {working} {{ return {expression}; }}"));
+        // Position of each operand's element.
+        let steps: Vec<String> = (0..3)
+            .map(|k| if k < count { format!("p.words[axis + {}u]", k + 1) } else { "0u".into() })
+            .collect();
+        source.add(&format!(
+            "fn positions(i: u32) -> vec3<u32> {{\n    \
+             var at = vec3(p.words[{OFFSETS}], p.words[{}], p.words[{}]);\n    \
+             if p.words[2] == 0u {{ return at + vec3(i); }}\n    \
+             var rest = i;\n    \
+             for (var k = 0u; k < p.words[2]; k++) {{\n        \
+             let axis = {AXES}u + k * {}u;\n        \
+             let extent = p.words[axis];\n        \
+             at += (rest % extent) * vec3({});\n        \
+             rest /= extent;\n    }}\n    return at;\n}}",
+            OFFSETS + 1,
+            OFFSETS + 2,
+            count + 1,
+            steps.join(", ")
+        ));
+        let arguments: String = (0..count)
+            .map(|k| {
+                let (name, store) = (names[k], stores[k]);
+                let number = number(store, k);
+                let component = ["x", "y", "z"][k];
+                source.add(&format!(
+                    "fn {name}_at(i: u32) -> {} {{\n    \
+                     if (p.words[3] & {}u) != 0u {{ return {number}; }}\n    \
+                     return {name}(i);\n}}",
+                    store.working(),
+                    1 << k
+                ));
+                format!("{name}_at(at.{component}), ")
+            })
+            .collect();
+        source.add(&format!(
+            "fn element(i: u32) -> {working} {{\n    let at = positions(i);\n    \
+             return f({arguments}i);\n}}"
+        ));
+        source.each_word(result, "element");
+        source.finish(self.name())
+    }
+
+    /// The dispatch for operands of `shape`; `None` if their layouts have too many axes.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if a position does not fit a word.
+    pub fn plan(
+        self,
+        op: &'static str,
+        shape: &Shape,
+        operands: &[Operand<'_>],
+    ) -> Result<Option<Plan<Function>>> {
+        let (_, result) = self.stores();
+        let numel = shape.numel();
+        let threads = numel.div_ceil(result.per_thread());
+        let (grid, row) = grid_of(threads);
+        let mut words = Words::from_elem(0, WORDS);
+        (words[0], words[1]) = (word(op, shape, numel)?, row);
+        if let Function::Dropout(_, Mask(mask)) = self {
+            words[4..8].copy_from_slice(&mask[..4]);
+            words[9..11].copy_from_slice(&mask[4..]);
+        }
+        let run = Layout::contiguous(*shape);
+        let mut layouts = [&run; 3];
+        for (k, operand) in operands.iter().enumerate() {
+            match operand {
+                Operand::Tensor(layout) => {
+                    layouts[k] = layout;
+                    words[OFFSETS + k] = word(op, shape, layout.offset())?;
+                    // The last position, too.
+                    let last = layout.extent().map_or(0, |(_, last)| last);
+                    word(op, shape, last)?;
+                }
+                Operand::Number(number) => {
+                    words[3] |= 1 << k;
+                    self.put_number(&mut words, k, *number);
+                }
+            }
+        }
+        let layouts = &layouts[..operands.len()];
+        if layouts.iter().all(|layout| layout.is_contiguous()) {
+            return Ok(Some(Plan { kernel: self, words, grid }));
+        }
+        let nest = merge_axes(layouts);
+        let dims = nest.dims();
+        let width = operands.len() + 1;
+        if AXES + width * dims.len() > WORDS - 2 {
+            return Ok(None);
+        }
+        words[2] = dims.len() as u32;
+        for (k, axis) in (0..dims.len()).rev().enumerate() {
+            let at = AXES + k * width;
+            words[at] = word(op, shape, dims[axis])?;
+            for i in 0..operands.len() {
+                words[at + 1 + i] = step(op, shape, nest.strides(i)[axis])?;
+            }
+        }
+        Ok(Some(Plan { kernel: self, words, grid }))
+    }
+
+    /// Puts the value of an operand that is a number into the words.
+    fn put_number(self, words: &mut Words, k: usize, number: Scalar) {
+        let (stores, result) = self.stores();
+        match stores.get(k).copied().unwrap_or(result) {
+            Store::F32 => words[4 + k] = (number.to_f64() as f32).to_bits(),
+            Store::F16 => {
+                let x = half::f16::from_f64(number.to_f64());
+                words[4 + k] = x.to_f32().to_bits();
+            }
+            Store::I64 => {
+                let x = number.to_i64();
+                (words[4], words[5]) = (x as u32, (x >> 32) as u32);
+            }
+            Store::I32 => words[4 + k] = i32::from_scalar(number).cast_unsigned(),
+            Store::U32 => words[4 + k] = u32::from_scalar(number),
+            Store::U8 => words[4 + k] = u8::from_scalar(number).into(),
+            Store::Bool => words[4 + k] = bool::from_scalar(number).into(),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Copies to or from places that depend on the position or on indices.
+//!
+//! ```text
+//! gather  words   0 elements   1 row of the grid   2 axes   3, 4 extent and step of the indexed axis
+//!                 5, 6 offsets of x, index         7..  extent, step of x, of the index
+//! scatter words   0 lines      1 row of the grid   2 axes   3 entries of a line   4 extent of the axis
+//!                 5..7 steps along a line: of the result, index, source           8, 9 offsets of index, source
+//!                 10.. extent, step of the result, of the index, of the source
+//!                 30   elements of an index for each of its entries
+//! place   words   0 elements   1 row of the grid   2 axes   3, 4 offsets of x, the result
+//!                 5..  extent, step of x, of the result
+//! ```
+//!
+//! scan    words   0 lines      1 groups in a row   2 axes   3 entries of a line   4, 5 steps of x, the result
+//!                 6 offset of x                    7..  extent, step of x, of the result
+//!
+//! `scatter` adds `source` to the result line by line, each by one thread, so the order is always the same.
+
+use crate::error::{Error, Result};
+use crate::layout::{Layout, merge_axes};
+use crate::ops::ScanOp;
+use crate::shape::{Shape, Strides};
+
+use super::super::shader::{GROUP, Module, Source, Store, WORDS};
+use super::{MAX_GROUPS, Plan, Words, grid_of, step, word};
+
+/// A kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Index {
+    /// `y[i, j] = x[i, index[i, j]]`.
+    Gather(Store),
+    /// `y[i, index[i, j]] += source[i, j]`.
+    ScatterAdd(Store),
+    /// A copy to places in another tensor.
+    Place(Store),
+    /// Cumulative sums or products along an axis.
+    Scan {
+        /// Sums or products.
+        op: ScanOp,
+        /// Store of the elements.
+        store: Store,
+        /// True if a workgroup computes a line.
+        is_grouped: bool,
+    },
+}
+
+impl Index {
+    /// True if the kernel notes faults.
+    pub fn has_faults(self) -> bool {
+        matches!(self, Index::Gather(_) | Index::ScatterAdd(_))
+    }
+
+    /// The module.
+    pub fn module(self) -> Module {
+        let (name, store) = match self {
+            Index::Gather(store) => ("gather", store),
+            Index::ScatterAdd(store) => ("scatter_add", store),
+            Index::Place(store) => ("place", store),
+            Index::Scan { op, store, .. } => (op.name(), store),
+        };
+        let mut source = Source::new(&[store]);
+        if self.has_faults() {
+            source.indices("index");
+        }
+        source.result("y", store);
+        if self.has_faults() {
+            source.faults();
+        }
+        if let Index::Scan { op, store, is_grouped } = self {
+            source.scan(op, store, is_grouped);
+        }
+        source.add(match self {
+            Index::Gather(_) => include_str!("../shaders/gather.wgsl"),
+            Index::ScatterAdd(_) => include_str!("../shaders/scatter_add.wgsl"),
+            Index::Place(_) => include_str!("../shaders/place.wgsl"),
+            Index::Scan { .. } => include_str!("../shaders/scan.wgsl"),
+        });
+        if let Index::Gather(_) = self {
+            source.each_word(store, "element");
+        }
+        source.finish(format!("{name}_{}", store.name()))
+    }
+}
+
+/// The words with the first `count` of them, and those of axes after them: the extent and the step of each layout.
+fn words_of(
+    op: &'static str,
+    shape: &Shape,
+    first: &[u32],
+    layouts: &[&Layout],
+) -> Result<Option<Words>> {
+    let nest = merge_axes(layouts);
+    let width = layouts.len() + 1;
+    let mut words = Words::from_slice(first);
+    if first.len() + width * nest.dims().len() > WORDS - 2 {
+        return Ok(None);
+    }
+    words[2] = nest.dims().len() as u32;
+    for axis in (0..nest.dims().len()).rev() {
+        words.push(word(op, shape, nest.dims()[axis])?);
+        for i in 0..layouts.len() {
+            words.push(step(op, shape, nest.strides(i)[axis])?);
+        }
+    }
+    words.resize(WORDS, 0);
+    Ok(Some(words))
+}
+
+fn last_fits(op: &'static str, layout: &Layout) -> Result<u32> {
+    let last = layout.extent().map_or(0, |(_, last)| last);
+    word(op, layout.shape(), last)
+}
+
+/// The dispatch of a gather.
+///
+/// # Errors
+/// [`Error::Overflow`] if a position does not fit a word.
+pub fn gather(store: Store, x: &Layout, axis: usize, index: &Layout) -> Result<Plan<Index>> {
+    let (op, shape) = ("gather", x.shape());
+    last_fits(op, x)?;
+    last_fits(op, index)?;
+    let numel = index.numel();
+    let (grid, row) = grid_of(numel.div_ceil(store.per_thread()));
+    // x as it is read: the axis stays at its start.
+    let mut steps = x.strides().to_vec();
+    steps[axis] = 0;
+    // Nothing is read if there is nothing.
+    let (steps, offset) = match x.numel() {
+        0 => (vec![0; steps.len()], 0),
+        _ => (steps, x.offset()),
+    };
+    let seen = Layout::new(*index.shape(), Strides::new(&steps), offset);
+    let seen = seen.ok_or(Error::Overflow { op, shape: *shape })?;
+    let first = [
+        word(op, shape, numel)?,
+        row,
+        0,
+        word(op, shape, x.dims()[axis])?,
+        step(op, shape, x.strides()[axis])?,
+        word(op, shape, x.offset())?,
+        word(op, shape, index.offset())?,
+    ];
+    let words = words_of(op, shape, &first, &[&seen, index])?;
+    let words = words.ok_or(Error::TooManyAxes { op, rank: x.dims().len() })?;
+    Ok(Plan { kernel: Index::Gather(store), words, grid })
+}
+
+/// The dispatch that adds to `y`, which is contiguous; `None` if the layouts have too many axes.
+///
+/// # Errors
+/// [`Error::Overflow`] if a position does not fit a word.
+pub fn scatter_add(
+    store: Store,
+    y: &Shape,
+    axis: usize,
+    index: &Layout,
+    source: &Layout,
+) -> Result<Option<Plan<Index>>> {
+    let op = "scatter_add";
+    let whole = Layout::contiguous(*y);
+    for layout in [&whole, index, source] {
+        last_fits(op, layout)?;
+    }
+    let entries = index.dims()[axis];
+    // Lines: all axes but that of the indices.
+    let along = [&whole, index, source].map(|layout| layout.strides()[axis]);
+    let lines = index.shape().with_axis(axis, Some(1));
+    let line = |layout: &Layout| {
+        Layout::new(lines, Strides::new(layout.strides()), layout.offset())
+            .ok_or(Error::Overflow { op, shape: *y })
+    };
+    let [to, indices, values] = [line(&whole)?, line(index)?, line(source)?];
+    let (grid, row) = grid_of(lines.numel());
+    let first = [
+        word(op, y, lines.numel())?,
+        row,
+        0,
+        word(op, y, entries)?,
+        word(op, y, y.dim(axis))?,
+        step(op, y, along[0])?,
+        step(op, y, along[1])?,
+        step(op, y, along[2])?,
+        word(op, y, index.offset())?,
+        word(op, y, source.offset())?,
+    ];
+    let words = words_of(op, y, &first, &[&to, &indices, &values])?;
+    let within: usize = index.dims()[axis + 1..].iter().product();
+    Ok(words.map(|mut words| {
+        words[30] = within as u32;
+        Plan { kernel: Index::ScatterAdd(store), words, grid }
+    }))
+}
+
+/// The dispatch that copies `x` to the places `to` of another buffer.
+///
+/// # Errors
+/// [`Error::Overflow`] if a position does not fit a word.
+pub fn place(op: &'static str, store: Store, x: &Layout, to: &Layout) -> Result<Plan<Index>> {
+    let shape = to.shape();
+    let (grid, row) = grid_of(x.numel());
+    last_fits(op, x)?;
+    last_fits(op, to)?;
+    let first = [
+        word(op, shape, x.numel())?,
+        row,
+        0,
+        word(op, shape, x.offset())?,
+        word(op, shape, to.offset())?,
+    ];
+    let words = words_of(op, shape, &first, &[x, to])?;
+    let words = words.ok_or(Error::TooManyAxes { op, rank: x.dims().len() })?;
+    Ok(Plan { kernel: Index::Place(store), words, grid })
+}
+
+/// The dispatch of a scan of `x` to a contiguous result.
+///
+/// # Errors
+/// [`Error::Overflow`] if a position does not fit a word.
+pub fn scan(op: ScanOp, store: Store, x: &Layout, axis: usize) -> Result<Plan<Index>> {
+    let (name, shape) = (op.name(), x.shape());
+    last_fits(name, x)?;
+    let whole = Layout::contiguous(*shape);
+    let lines = shape.with_axis(axis, Some(1));
+    let line = |layout: &Layout| {
+        Layout::new(lines, Strides::new(layout.strides()), layout.offset())
+            .ok_or(Error::Overflow { op: name, shape: *shape })
+    };
+    let [from, to] = [line(x)?, line(&whole)?];
+    let entries = shape.dim(axis);
+    let is_grouped = entries > 64;
+    let groups = if is_grouped { lines.numel() } else { lines.numel().div_ceil(GROUP) };
+    let across = groups.clamp(1, MAX_GROUPS);
+    let grid = [across as u32, groups.div_ceil(across) as u32, 1];
+    let first = [
+        word(name, shape, lines.numel())?,
+        across as u32,
+        0,
+        word(name, shape, entries)?,
+        step(name, shape, x.strides()[axis])?,
+        step(name, shape, whole.strides()[axis])?,
+        word(name, shape, x.offset())?,
+    ];
+    let words = words_of(name, shape, &first, &[&from, &to])?;
+    let words = words.ok_or(Error::TooManyAxes { op: name, rank: shape.ndim() })?;
+    Ok(Plan { kernel: Index::Scan { op, store, is_grouped }, words, grid })
+}

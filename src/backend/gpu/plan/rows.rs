@@ -1,0 +1,171 @@
+//! Fused ops of contiguous rows, one workgroup for each.
+//!
+//! ```text
+//! words   0  elements of a row       2  which operands are there: 1 weight, 2 bias; 4 an index is ignored
+//!         1  bits of ε               3  workgroups in a row of the grid        4  rows        5, 6  the ignored index
+//! ```
+
+use crate::error::Result;
+use crate::shape::Shape;
+
+use super::super::shader::{GROUP, Module, Source, Store, WORDS};
+use super::{MAX_GROUPS, Plan, Words, word};
+
+/// A fused op, with the store of its floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "those of `FusedOp`")]
+pub enum Rows {
+    Softmax { store: Store, log: bool },
+    SoftmaxGrad { store: Store, log: bool },
+    Norm { store: Store, is_centered: bool },
+    NormGrad { store: Store, is_centered: bool },
+    CrossEntropy { store: Store },
+    CrossEntropyGrad { store: Store },
+    Dot { store: Store },
+}
+
+/// What a row kernel reads in its words, besides the rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Parameters {
+    /// ε.
+    pub epsilon: f64,
+    /// A weight is among the operands.
+    pub has_weight: bool,
+    /// A bias is among the operands.
+    pub has_bias: bool,
+    /// Rows with this target are ignored.
+    pub ignore_index: Option<i64>,
+}
+
+impl Rows {
+    /// True if the kernel notes faults.
+    pub fn has_faults(self) -> bool {
+        matches!(self, Rows::CrossEntropy { .. })
+    }
+
+    /// The module.
+    pub fn module(self) -> Module {
+        let (name, store, flag, text) = match self {
+            Rows::Softmax { store, log } => {
+                ("softmax", store, ("LOG", log), include_str!("../shaders/softmax.wgsl"))
+            }
+            Rows::SoftmaxGrad { store, log } => {
+                ("softmax_grad", store, ("LOG", log), include_str!("../shaders/softmax_grad.wgsl"))
+            }
+            Rows::Norm { store, is_centered } => {
+                ("norm", store, ("CENTERED", is_centered), include_str!("../shaders/norm.wgsl"))
+            }
+            Rows::NormGrad { store, is_centered } => (
+                "norm_grad",
+                store,
+                ("CENTERED", is_centered),
+                include_str!("../shaders/norm_grad.wgsl"),
+            ),
+            Rows::CrossEntropy { store } => {
+                ("cross_entropy", store, ("", false), include_str!("../shaders/cross_entropy.wgsl"))
+            }
+            Rows::Dot { store } => ("dot", store, ("", false), include_str!("../shaders/dot.wgsl")),
+            Rows::CrossEntropyGrad { store } => (
+                "cross_entropy_grad",
+                store,
+                ("", false),
+                include_str!("../shaders/cross_entropy_grad.wgsl"),
+            ),
+        };
+        let mut source = Source::new(&[store]);
+        let statistics = Store::F32;
+        match self {
+            Rows::Softmax { .. } => {}
+            Rows::SoftmaxGrad { .. } | Rows::Dot { .. } => source.operand("b", store),
+            Rows::Norm { .. } => {
+                source.operand("b", store);
+                source.operand("c", store);
+            }
+            Rows::NormGrad { .. } => {
+                source.operand("b", store);
+                source.operand("c", store);
+                source.operand("d", statistics);
+            }
+            Rows::CrossEntropy { .. } => source.indices("target_of"),
+            Rows::CrossEntropyGrad { .. } => {
+                source.operand("b", store);
+                source.operand("c", statistics);
+                source.operand("d", statistics);
+                source.indices("target_of");
+            }
+        }
+        if matches!(self, Rows::CrossEntropy { .. } | Rows::CrossEntropyGrad { .. }) {
+            source.add(
+                "fn ignored(i: u32) -> bool {\n    let x = target_of_data[i];\n    \
+                 return (p.words[2] & 4u) != 0u && x.x == p.words[5] && x.y == p.words[6];\n}",
+            );
+        }
+        source.result("y", store);
+        match self {
+            Rows::Norm { is_centered: true, .. } => {
+                source.result("mean", statistics);
+                source.result("reciprocal", statistics);
+            }
+            Rows::Norm { .. } => source.result("reciprocal", statistics),
+            Rows::NormGrad { .. } => source.result("z", statistics),
+            Rows::CrossEntropy { .. } => {
+                source.result("largest", statistics);
+                source.result("rest", statistics);
+            }
+            _ => {}
+        }
+        if self.has_faults() {
+            source.faults();
+        }
+        source.math();
+        source.add(include_str!("../shaders/logarithm_pair.wgsl"));
+        source.add(include_str!("../shaders/rows.wgsl"));
+        let (flag, value) = flag;
+        if !flag.is_empty() {
+            source.add(&format!("const {flag}: bool = {value};"));
+        }
+        // Both branches of a constant condition are checked.
+        if matches!(self, Rows::Norm { is_centered: false, .. }) {
+            source.add("fn write_mean(i: u32, x: f32) {}");
+        }
+        source.add(text);
+        source.add(&format!(
+            "@compute @workgroup_size({GROUP})\n\
+             fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{\n    \
+             let i = group.x + group.y * p.words[3];\n    \
+             if i >= p.words[4] {{ return; }}\n    row(i, thread);\n}}"
+        ));
+        source.finish(format!("{name}_{}_{flag}{value}", store.name()).to_lowercase())
+    }
+
+    /// The dispatch for `rows` rows of `n` elements.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
+    pub fn plan(
+        self,
+        op: &'static str,
+        shape: &Shape,
+        [rows, n]: [usize; 2],
+        parameters: Parameters,
+    ) -> Result<Plan<Rows>> {
+        word(op, shape, rows.saturating_mul(n))?;
+        let across = rows.clamp(1, MAX_GROUPS);
+        let ignored = parameters.ignore_index.unwrap_or(0);
+        let flags = u32::from(parameters.has_weight)
+            | u32::from(parameters.has_bias) << 1
+            | u32::from(parameters.ignore_index.is_some()) << 2;
+        let mut words = Words::from_slice(&[
+            word(op, shape, n)?,
+            (parameters.epsilon as f32).to_bits(),
+            flags,
+            across as u32,
+            word(op, shape, rows)?,
+            ignored as u32,
+            (ignored >> 32) as u32,
+        ]);
+        words.resize(WORDS, 0);
+        let grid = [across as u32, rows.div_ceil(across) as u32, 1];
+        Ok(Plan { kernel: self, words, grid })
+    }
+}

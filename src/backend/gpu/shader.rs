@@ -1,0 +1,287 @@
+//! Kernels as text, in WGSL.
+//!
+//! A [`Kernel`] is a value; [`Kernel::source`] writes its module, with one entry point called `main`:
+//!
+//! ```text
+//! words          var<immediate> p: what differs between dispatches, 32 words
+//! bindings       binding i: operand i, then the result, then the faults if there can be any
+//! math.wgsl      functions of f32, for the kernels that need them
+//! f              the op, as an expression; of the table's rows for element-wise ops
+//! main           a loop of `elementwise`, or a file of `shaders/`
+//! ```
+//!
+//! Kernels read and write elements by functions called `a`, `b`, `c` and `write`, which convert from and to
+//! the type they compute in: f32 for floats. Bytes lie in words of four, so that a thread writes a word.
+
+use std::fmt::Write as _;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::ScanOp;
+
+/// How elements lie in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Store {
+    /// 32-bit floats.
+    F32,
+    /// 16-bit floats, where the device has them.
+    F16,
+    /// 64-bit integers.
+    I64,
+    /// 32-bit integers.
+    I32,
+    /// Unsigned 32-bit integers.
+    U32,
+    /// Four unsigned bytes in a word.
+    U8,
+    /// Four booleans in a word.
+    Bool,
+}
+
+impl Store {
+    /// The store of a dtype.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for `F64` and `BF16`, which shaders do not have.
+    pub fn of(op: &'static str, backend: &'static str, dtype: DType) -> Result<Store> {
+        Ok(match dtype {
+            DType::F32 => Store::F32,
+            DType::F16 => Store::F16,
+            DType::I64 => Store::I64,
+            DType::I32 => Store::I32,
+            DType::U32 => Store::U32,
+            DType::U8 => Store::U8,
+            DType::Bool => Store::Bool,
+            DType::F64 | DType::BF16 => return Err(Error::Unsupported { op, backend }),
+        })
+    }
+
+    /// Elements in a word that one thread writes.
+    pub fn per_thread(self) -> usize {
+        if matches!(self, Store::U8 | Store::Bool) { 4 } else { 1 }
+    }
+
+    /// Type of the array's items.
+    fn item(self) -> &'static str {
+        match self {
+            Store::F32 => "f32",
+            Store::F16 => "f16",
+            Store::I64 => "i64",
+            Store::I32 => "i32",
+            Store::U32 | Store::U8 | Store::Bool => "u32",
+        }
+    }
+
+    /// Type that kernels compute in.
+    pub fn working(self) -> &'static str {
+        match self {
+            Store::F16 => "f32",
+            store => store.item(),
+        }
+    }
+
+    /// A name in those of kernels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Store::U8 => "u8",
+            Store::Bool => "bool",
+            store => store.item(),
+        }
+    }
+
+    /// Expression that reads item `i` of the array `data`, in the working type.
+    fn load(self, data: &str, i: &str) -> String {
+        match self {
+            Store::F16 => format!("f32({data}[{i}])"),
+            Store::U8 | Store::Bool => {
+                format!("((({data}[({i}) / 4u]) >> (8u * (({i}) % 4u))) & 255u)")
+            }
+            _ => format!("{data}[{i}]"),
+        }
+    }
+}
+
+/// A finished module.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// For messages.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// For each binding, true if the kernel writes it.
+    pub writes: Vec<bool>,
+}
+
+impl Module {
+    /// True if the device must have 16-bit floats.
+    pub fn needs_f16(&self) -> bool {
+        self.text.starts_with("enable f16;")
+    }
+
+    /// True if the device must have 64-bit integers.
+    pub fn needs_i64(&self) -> bool {
+        self.text.contains("i64")
+    }
+}
+
+/// The text of a module, while it is written.
+pub struct Source {
+    text: String,
+    writes: Vec<bool>,
+    needs_math: bool,
+}
+
+/// Names of operands.
+pub const OPERANDS: [&str; 3] = ["a", "b", "c"];
+
+impl Source {
+    /// A module whose bindings are operands, `a` first.
+    pub fn new(operands: &[Store]) -> Source {
+        let mut source = Source { text: String::new(), writes: Vec::new(), needs_math: false };
+        for (name, &store) in OPERANDS.iter().zip(operands) {
+            source.operand(name, store);
+        }
+        if let Some(store) = operands.first() {
+            source.add(&format!("alias A = {};", store.working()));
+        }
+        source
+    }
+
+    /// Adds an operand, read by the function `name`.
+    pub fn operand(&mut self, name: &str, store: Store) {
+        let (item, working) = (store.item(), store.working());
+        self.bind(&format!("{name}_data"), "read", item);
+        let load = store.load(&format!("{name}_data"), "i");
+        self.add(&format!("fn {name}(i: u32) -> {working} {{ return {load}; }}"));
+    }
+
+    /// Adds the result, written by the function `write`: an element, or the four of word `i` of bytes.
+    pub fn result(&mut self, name: &str, store: Store) {
+        self.bind(&format!("{name}_data"), "read_write", store.item());
+        let data = format!("{name}_data");
+        self.add(&match store {
+            Store::U8 | Store::Bool => format!(
+                "fn write_{name}(i: u32, x: vec4<u32>) {{\n    \
+                 let bytes = (x & vec4(255u)) << vec4(0u, 8u, 16u, 24u);\n    \
+                 {data}[i] = bytes.x | bytes.y | bytes.z | bytes.w;\n}}"
+            ),
+            Store::F16 => format!("fn write_{name}(i: u32, x: f32) {{ {data}[i] = f16(x); }}"),
+            _ => {
+                let working = store.working();
+                format!("fn write_{name}(i: u32, x: {working}) {{ {data}[i] = x; }}")
+            }
+        });
+    }
+
+    /// Adds an operand of indices, `I64`, read by the function `name`; 2³² - 1 for those outside the range of words.
+    /// The device needs no 64-bit integers.
+    pub fn indices(&mut self, name: &str) {
+        self.bind(&format!("{name}_data"), "read", "vec2<u32>");
+        self.add(&format!(
+            "fn {name}(i: u32) -> u32 {{\n    let x = {name}_data[i];\n    \
+             return select(0xffffffffu, x.x, x.y == 0u);\n}}"
+        ));
+    }
+
+    /// Adds the entry point that writes `f(i)` for every element `i < p.words[0]` of the result; `p.words[1]` is the
+    /// number of threads in a row of the grid.
+    pub fn each_word(&mut self, store: Store, f: &str) {
+        let (first, write) = match store.per_thread() {
+            1 => ("i", format!("write_y(i, {f}(i));")),
+            _ => (
+                "4u * i",
+                format!(
+                    "let last = p.words[0] - 1u;\n    let at = min(vec4(4u * i) + vec4(0u, 1u, 2u, 3u), vec4(last));\n    \
+                     write_y(i, vec4({f}(at.x), {f}(at.y), {f}(at.z), {f}(at.w)));"
+                ),
+            ),
+        };
+        self.add(&format!(
+            "@compute @workgroup_size({GROUP})\n\
+             fn main(@builtin(global_invocation_id) thread: vec3<u32>) {{\n    \
+             let i = thread.x + thread.y * p.words[1];\n    \
+             if {first} >= p.words[0] {{ return; }}\n    {write}\n}}"
+        ));
+    }
+
+    /// Adds the functions `start`, `add` and `finish` of a scan: those of the reduction.
+    pub fn scan(&mut self, op: ScanOp, store: Store, is_grouped: bool) {
+        let is_float = matches!(store, Store::F32 | Store::F16);
+        self.math();
+        self.add(include_str!("shaders/reduce_steps.wgsl"));
+        let [kind, start, join, finish] = match (op, is_float) {
+            (ScanOp::Sum, true) => ["vec2<f32>", "vec2(0.0)", "sum_of(s, t)", "s.x"],
+            (ScanOp::Product, true) => [
+                "vec3<f32>",
+                "vec3(1.0, 0.0, 0.0)",
+                "scaled_product(s, t)",
+                "scaled_far(s.x, i32(clamp(s.z, -400.0, 400.0)))",
+            ],
+            (ScanOp::Sum, false) => ["i64", "i64(0)", "s + t", "s"],
+            (ScanOp::Product, false) => ["i64", "i64(1)", "s * t", "s"],
+        };
+        let working = store.working();
+        self.add(&format!("fn start() -> {kind} {{ return {start}; }}"));
+        let one = match (op, is_float) {
+            (ScanOp::Sum, true) => "vec2(x, 0.0)",
+            (ScanOp::Product, true) => "vec3(x, 0.0, 0.0)",
+            (_, false) => "x",
+        };
+        self.add(&format!("alias Total = {kind};"));
+        self.add(&format!("const THREADS: u32 = {}u;", if is_grouped { GROUP } else { 1 }));
+        self.add(&format!("fn join(s: {kind}, t: {kind}) -> {kind} {{ return {join}; }}"));
+        self.add(&format!("fn one(x: {working}) -> {kind} {{ return {one}; }}"));
+        self.add(&format!("fn finish(s: {kind}) -> {working} {{ return {finish}; }}"));
+    }
+
+    /// Adds the buffer of faults: the first position at which each fault was found.
+    pub fn faults(&mut self) {
+        self.bind("faults", "read_write", "atomic<u32>");
+        self.add("fn fault(position: u32) { atomicMin(&faults[p.words[FAULT]], position); }");
+    }
+
+    fn bind(&mut self, name: &str, access: &str, item: &str) {
+        let i = self.writes.len();
+        self.writes.push(access == "read_write");
+        let line = format!("@group(0) @binding({i}) var<storage, {access}> {name}: array<{item}>;");
+        self.add(&line);
+    }
+
+    /// Adds the functions of `math.wgsl`.
+    pub fn math(&mut self) {
+        self.needs_math = true;
+    }
+
+    /// Adds text.
+    pub fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    /// The module.
+    pub fn finish(self, name: String) -> Module {
+        let mut text = String::new();
+        if self.text.contains("f16") {
+            text.push_str("enable f16;\n");
+        }
+        let _ = write!(
+            text,
+            "struct P {{ words: array<u32, {WORDS}> }}\nvar<immediate> p: P;\n\
+             const FAULT: u32 = {}u;\nconst ZERO: u32 = {}u;\n",
+            WORDS - 1,
+            WORDS - 2
+        );
+        if self.needs_math {
+            text.push_str(include_str!("shaders/math.wgsl"));
+            text.push_str(include_str!("shaders/sums.wgsl"));
+        }
+        Module { name, text: text + &self.text, writes: self.writes }
+    }
+}
+
+/// Number of immediate words: 128 bytes, which every device has. The last is the fault's number, the one before it 0 in
+/// the kernels that use `math.wgsl`.
+pub const WORDS: usize = 32;
+
+/// Threads of a workgroup. Not 32: Apple's compiler moves barriers wrongly there.
+pub const GROUP: usize = 256;

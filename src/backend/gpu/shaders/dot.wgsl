@@ -1,0 +1,9 @@
+fn row(i: u32, thread: u32) {
+    let start = i * p.words[0];
+    var sum = vec2(0.0);
+    for (var j = thread; j < p.words[0]; j += 256u) {
+        sum = sum_of(sum, product_of(vec2(a(start + j), 0.0), vec2(b(start + j), 0.0)));
+    }
+    sum = total_pair(sum, thread);
+    if thread == 0u { write_y(i, sum.x); }
+}

@@ -1,0 +1,5 @@
+// `a` between `low` and `high`, which wins if they cross.
+fn clamped(a: f32, low: f32, high: f32) -> f32 {
+    let raised = select(a, low, a < low);
+    return select(raised, high, high < raised);
+}

@@ -1,0 +1,13 @@
+// Word i of the stream in words 6, 7 of the seed in words 4, 5: lane i mod 4 of Philox4x32-10 (Salmon, Moraes, Dror and
+// Shaw, 2011) with the counter (i / 4, stream).
+fn random_word(i: u32) -> u32 {
+    var x = vec4(i / 4u, 0u, p.words[6], p.words[7]);
+    var key = vec2(p.words[4], p.words[5]);
+    for (var round = 0; round < 10; round++) {
+        let left = upper_product(0xd2511f53u, x.x);
+        let right = upper_product(0xcd9e8d57u, x.z);
+        x = vec4(right ^ x.y ^ key.x, 0xcd9e8d57u * x.z, left ^ x.w ^ key.y, 0xd2511f53u * x.x);
+        key += vec2(0x9e3779b9u, 0xbb67ae85u);
+    }
+    return x[i % 4u];
+}

@@ -1,0 +1,58 @@
+// NaN if either is.
+fn larger(x: f32, y: f32) -> f32 {
+    if is_nan(x) { return x; }
+    if is_nan(y) || y > x || (x == y && is_negative(x)) { return y; }
+    return x;
+}
+
+fn smaller(x: f32, y: f32) -> f32 {
+    if is_nan(x) { return x; }
+    if is_nan(y) || y < x || (x == y && is_negative(y)) { return y; }
+    return x;
+}
+
+// The magnitude that matters most to a p-norm.
+fn further(x: f32, y: f32) -> f32 {
+    if bitcast<f32>(p.words[6]) < 0.0 { return smaller(x, y); }
+    return larger(x, y);
+}
+
+fn square_of(x: vec2<f32>) -> vec2<f32> { return product_of(x, x); }
+fn mean_of(sum: vec2<f32>) -> vec2<f32> { return quotient_of(sum, f32(p.words[4])); }
+
+// Elements less ddof, at least 0.
+fn degrees() -> f32 { return f32(max(p.words[4], p.words[6]) - p.words[6]); }
+
+// A number that magnitudes are divided by: the extreme one, or 1 if that is 0 or infinite.
+fn scale_of(extreme: f32) -> f32 {
+    if extreme == 0.0 || is_infinite(extreme) || is_nan(extreme) { return 1.0; }
+    return extreme;
+}
+
+// The extreme magnitude itself where it decides: 0, infinite or NaN.
+fn edge_or(extreme: f32, norm: f32) -> f32 {
+    if p.words[4] == 0u { return norm; }
+    if extreme == 0.0 || is_infinite(extreme) || is_nan(extreme) { return extreme; }
+    return norm;
+}
+
+fn finite_or_0(x: f32) -> f32 {
+    if is_infinite(x) || is_nan(x) { return 0.0; }
+    return x;
+}
+
+// A product with its exponent apart, so that none overflows on the way: (x + y) 2^z.
+fn scaled_product(s: vec3<f32>, t: vec3<f32>) -> vec3<f32> {
+    let a = normalized(s);
+    let b = normalized(t);
+    let product = product_of(a.xy, b.xy);
+    return vec3(product, a.z + b.z);
+}
+
+fn normalized(s: vec3<f32>) -> vec3<f32> {
+    if s.x == 0.0 || is_nan(s.x) || is_infinite(s.x) { return s; }
+    let n = parts(abs(s.x)).n;
+    return vec3(scaled(s.x, -i32(n)), scaled(s.y, -i32(n)), s.z + n);
+}
+
+fn scaled_far(x: f32, n: i32) -> f32 { return scaled(scaled(x, n / 2), n - n / 2); }

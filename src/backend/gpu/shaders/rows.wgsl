@@ -1,0 +1,45 @@
+// Kernels of rows: a workgroup computes a row of `p.words[0]` elements, thread t its elements t, t + 256, …
+var<workgroup> row_parts: array<vec2<f32>, 256>;
+
+// The sum of the parts of all threads, in two floats.
+fn total_pair(part: vec2<f32>, thread: u32) -> vec2<f32> {
+    workgroupBarrier();
+    row_parts[thread] = part;
+    workgroupBarrier();
+    for (var half = 128u; half > 0u; half /= 2u) {
+        if thread < half { row_parts[thread] = sum_of(row_parts[thread], row_parts[thread + half]); }
+        workgroupBarrier();
+    }
+    return row_parts[0];
+}
+
+// The largest value and its place, the first of equal ones; NaN if there is one.
+fn best(value: f32, place: f32, thread: u32) -> vec2<f32> {
+    workgroupBarrier();
+    row_parts[thread] = vec2(value, place);
+    workgroupBarrier();
+    for (var half = 128u; half > 0u; half /= 2u) {
+        if thread < half {
+            let s = row_parts[thread];
+            let t = row_parts[thread + half];
+            let is_better = t.x > s.x || (is_nan(t.x) && !is_nan(s.x)) || (t.x == s.x && t.y < s.y);
+            if is_better { row_parts[thread] = t; }
+        }
+        workgroupBarrier();
+    }
+    return row_parts[0];
+}
+
+// The best of a row of `a` that starts at `start`.
+fn best_of_row(start: u32, thread: u32) -> vec2<f32> {
+    var value = -infinity();
+    var place = 4294967040.0;
+    for (var j = thread; j < p.words[0]; j += 256u) {
+        let x = a(start + j);
+        if x > value || (is_nan(x) && !is_nan(value)) || place == 4294967040.0 {
+            value = x;
+            place = f32(j);
+        }
+    }
+    return best(value, place, thread);
+}

@@ -1,0 +1,22 @@
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
+    let line = thread.x + thread.y * p.words[1];
+    if line >= p.words[0] { return; }
+    var at = vec3(0u, p.words[8], p.words[9]);
+    var rest = line;
+    for (var k = 0u; k < p.words[2]; k++) {
+        let axis = 10u + 4u * k;
+        at += (rest % p.words[axis]) * vec3(p.words[axis + 1u], p.words[axis + 2u], p.words[axis + 3u]);
+        rest /= p.words[axis];
+    }
+    for (var j = 0u; j < p.words[3]; j++) {
+        let place = index(at.y + j * p.words[6]);
+        if place < p.words[4] {
+            let to = at.x + place * p.words[5];
+            y_data[to] = y_data[to] + a(at.z + j * p.words[7]);
+        } else {
+            let within = p.words[30];
+            fault((line / within * p.words[3] + j) * within + line % within);
+        }
+    }
+}
