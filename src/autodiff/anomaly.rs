@@ -102,7 +102,7 @@ pub(crate) fn inspect_gradient<B: Backend>(
     if excused.contains(&input.id()) || is_finite(gradient) {
         return Ok(());
     }
-    if node.saw_infinity() || excused.contains(&node.id()) {
+    if node.saw_non_finite() || excused.contains(&node.id()) {
         excused.insert(input.id());
         return Ok(());
     }

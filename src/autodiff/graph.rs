@@ -166,7 +166,7 @@ pub(crate) struct GraphNode<B: Backend> {
     shape: Shape,
     dtype: DType,
     /// True if an operand or the result was seen to be NaN or infinite, by [`anomaly`].
-    saw_infinity: bool,
+    saw_non_finite: bool,
     label: Label,
     /// The [`tick`] of the first call of `retain_grad`, or 0. 32 bits fit into padding.
     retained: AtomicU32,
@@ -233,13 +233,13 @@ impl<B: Backend> GraphNode<B> {
         shape: Shape,
         dtype: DType,
         state: State<B>,
-        saw_infinity: bool,
+        saw_non_finite: bool,
     ) -> Shared<Self> {
         Shared::new(GraphNode {
             id: next_id(label.op(), &shape, dtype),
             shape,
             dtype,
-            saw_infinity,
+            saw_non_finite,
             label,
             retained: AtomicU32::new(0),
             state: Mutex::new(state),
@@ -263,8 +263,8 @@ impl<B: Backend> GraphNode<B> {
         self.label.op()
     }
 
-    pub fn saw_infinity(&self) -> bool {
-        self.saw_infinity
+    pub fn saw_non_finite(&self) -> bool {
+        self.saw_non_finite
     }
 
     pub fn name(&self) -> Option<&str> {
@@ -397,7 +397,7 @@ pub(crate) fn record_nodes<B: Backend>(
     are_finite: &dyn Fn() -> bool,
     rule: impl FnOnce(&B::Tensor) -> SharedRule<B>,
 ) -> Tensor<B> {
-    let (is_first_run, saw_infinity) = match has(FIRST_RUN | DETECTING) {
+    let (is_first_run, saw_non_finite) = match has(FIRST_RUN | DETECTING) {
         true => observe(op, &values, &inputs, are_finite),
         false => (false, false),
     };
@@ -406,7 +406,7 @@ pub(crate) fn record_nodes<B: Backend>(
         false => State::Recorded(Recorded { inputs, rule: rule(&values) }),
     };
     let label = Label::Op(op);
-    let node = GraphNode::new(label, *values.shape(), values.dtype(), state, saw_infinity);
+    let node = GraphNode::new(label, *values.shape(), values.dtype(), state, saw_non_finite);
     Tensor::from_parts(values, Some(node))
 }
 
@@ -419,11 +419,11 @@ fn observe<B: Backend>(
     inputs: &Inputs<B>,
     are_finite: &dyn Fn() -> bool,
 ) -> (bool, bool) {
-    let saw_infinity = has(DETECTING) && !anomaly::inspect::<B>(op, values, are_finite);
+    let saw_non_finite = has(DETECTING) && !anomaly::inspect::<B>(op, values, are_finite);
     if has(FIRST_RUN) {
         tape::note(inputs);
     }
-    (has(FIRST_RUN), saw_infinity)
+    (has(FIRST_RUN), saw_non_finite)
 }
 
 /// Largest depth of nested drops; deeper ones are queued. A level takes a few hundred bytes of
