@@ -28,7 +28,7 @@ use smallvec::SmallVec;
 
 use super::cpu::CpuTensor;
 use super::reference::ReferenceTensor;
-use super::{Arg, Backend, Results, TensorData};
+use super::{Arg, Backend, Results, TensorData, no_tensor};
 #[cfg(feature = "wgpu")]
 use crate::WgpuBackend;
 use crate::dtype::{DType, HostData, Scalar};
@@ -257,10 +257,7 @@ fn operand<'a, B: Variant>(op: &'static str, x: Arg<'a, AnyTensor>) -> Result<Ar
 
 /// The device of the first operand that is a tensor.
 fn device_of(op: &'static str, operands: &[&Arg<'_, AnyTensor>]) -> Result<Device> {
-    operands.iter().find_map(|x| x.tensor()).map(AnyTensor::device).ok_or_else(|| {
-        let reason = "expected a tensor among the operands, got numbers alone".to_owned();
-        Error::InvalidArgument { op, reason }
-    })
+    operands.iter().find_map(|x| x.tensor()).map(AnyTensor::device).ok_or_else(|| no_tensor(op))
 }
 
 impl Backend for AnyBackend {
@@ -419,10 +416,10 @@ impl Backend for AnyBackend {
                 get::<B>(name, x)?;
             }
             // The state's handles are moved out and back, so that they stay the only ones.
-            let empty = || B::full(Shape::new([0]), Scalar::Int(0), DType::F32).map(B::wrap);
+            let empty = B::wrap(B::full(Shape::new([0]), Scalar::Int(0), DType::F32)?);
             let mut parts = SmallVec::<[<B as Backend>::Tensor; 3]>::new();
             for x in state.iter_mut() {
-                parts.extend(B::take(std::mem::replace(x, empty()?)));
+                parts.extend(B::take(std::mem::replace(x, empty.clone())));
             }
             let result = match B::get_mut(parameter) {
                 Some(parameter) => B::update(op, parameter, gradient, &mut parts),

@@ -1,6 +1,6 @@
 //! Checks of operands, and the shapes and dtypes of results.
 
-use super::TensorData;
+use super::{Arg, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{DropoutMask, ReduceOp, UpdateOp};
@@ -31,6 +31,27 @@ pub(crate) fn check_same_shape<T: TensorData>(op: &'static str, lhs: &T, rhs: &T
         (lhs, rhs) if lhs == rhs => Ok(()),
         (&lhs, &rhs) => Err(Error::ShapeMismatch { op, lhs, rhs }),
     }
+}
+
+/// Common shape and dtype of the operands of an element-wise op. Numbers fit any.
+pub(crate) fn common<'t, T: TensorData>(
+    op: &'static str,
+    operands: &[&'t Arg<'_, T>],
+) -> Result<(&'t Shape, DType)> {
+    let mut tensors = operands.iter().filter_map(|x| x.tensor());
+    let first = tensors.next().ok_or_else(|| no_tensor(op))?;
+    for x in tensors {
+        check_dtype(op, first, x.dtype())?;
+        check_same_shape(op, first, x)?;
+    }
+    Ok((first.shape(), first.dtype()))
+}
+
+/// The error of an element-wise op whose operands are all numbers.
+#[cold]
+pub(crate) fn no_tensor(op: &'static str) -> Error {
+    let reason = "expected a tensor among the operands, got numbers alone".to_owned();
+    Error::InvalidArgument { op, reason }
 }
 
 /// Checks that an index along `axis` has dtype `I64`, the rank of `x`, and at most the extents of `x` along

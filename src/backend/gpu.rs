@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 
 use crate::backend::{
     Arg, Backend, Results, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
-    check_same_shape, joined_shape,
+    check_same_shape, common, joined_shape, no_tensor,
 };
 use crate::dtype::{DType, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
@@ -174,33 +174,11 @@ fn elementwise<D: Driver>(
     Ok(out)
 }
 
-fn no_tensor(op: &'static str) -> Error {
-    let reason = "expected a tensor among the operands, got numbers alone".to_owned();
-    Error::InvalidArgument { op, reason }
-}
-
 fn contiguous<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
     if x.layout.is_contiguous() {
         return Ok(x.clone());
     }
     elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)])
-}
-
-/// Checks that the operands of an element-wise op have one shape and dtype, which it returns.
-fn common<D: Driver>(
-    op: &'static str,
-    a: &Arg<'_, GpuTensor<D>>,
-    b: &Arg<'_, GpuTensor<D>>,
-) -> Result<(Shape, DType)> {
-    match (a.tensor(), b.tensor()) {
-        (Some(a), Some(b)) => {
-            check_dtype(op, a, b.dtype)?;
-            check_same_shape(op, a, b)?;
-            Ok((*a.shape(), a.dtype))
-        }
-        (Some(x), None) | (None, Some(x)) => Ok((*x.shape(), x.dtype)),
-        (None, None) => Err(no_tensor(op)),
-    }
 }
 
 impl<D: Driver> Backend for Gpu<D> {
@@ -214,15 +192,7 @@ impl<D: Driver> Backend for Gpu<D> {
         let (op, dtype) = ("from_host", data.dtype());
         check_len(op, data.len(), &shape)?;
         Store::of(op, D::NAME, dtype)?;
-        let bytes: &[u8] = for_bytes(&data);
-        let storage = match bytes.len() % 4 {
-            0 => D::device()?.upload(op, bytes)?,
-            _ => {
-                let mut padded = bytes.to_vec();
-                padded.resize(bytes.len().next_multiple_of(4), 0);
-                D::device()?.upload(op, &padded)?
-            }
-        };
+        let storage = D::device()?.upload(op, bytes_in(&data))?;
         Ok(GpuTensor { storage, layout: Layout::contiguous(shape), dtype })
     }
 
@@ -279,8 +249,8 @@ impl<D: Driver> Backend for Gpu<D> {
         b: impl Into<Arg<'a, GpuTensor<D>>>,
     ) -> Result<GpuTensor<D>> {
         let (name, a, b) = (op.name(), a.into(), b.into());
-        let (shape, dtype) = common(name, &a, &b)?;
-        check_arithmetic(name, dtype, &shape)?;
+        let (shape, dtype) = common(name, &[&a, &b])?;
+        check_arithmetic(name, dtype, shape)?;
         let store = Store::of(name, D::NAME, dtype)?;
         elementwise(name, Function::Binary(op, store), dtype, &[&a, &b])
     }
@@ -304,7 +274,7 @@ impl<D: Driver> Backend for Gpu<D> {
         b: impl Into<Arg<'a, GpuTensor<D>>>,
     ) -> Result<GpuTensor<D>> {
         let (name, a, b) = (op.name(), a.into(), b.into());
-        let (_, dtype) = common(name, &a, &b)?;
+        let (_, dtype) = common(name, &[&a, &b])?;
         let store = Store::of(name, D::NAME, dtype)?;
         elementwise(name, Function::Compare(op, store), DType::Bool, &[&a, &b])
     }
@@ -438,7 +408,7 @@ impl<D: Driver> Backend for Gpu<D> {
 }
 
 /// The elements as bytes.
-fn for_bytes(data: &HostData) -> &[u8] {
+fn bytes_in(data: &HostData) -> &[u8] {
     use bytemuck::cast_slice;
     match data {
         HostData::F16(x) => cast_slice(x),

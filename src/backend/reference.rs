@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use crate::backend::{
     Arg, Backend, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
-    check_same_shape, joined_shape,
+    check_same_shape, common, joined_shape, no_tensor,
 };
 use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
@@ -114,28 +114,6 @@ fn build(
         values.push(round(dtype, definition(&index)?));
     }
     Ok(ReferenceTensor { layout: Layout::contiguous(shape), dtype, values: Arc::new(values) })
-}
-
-/// Common shape and dtype of the operands of an element-wise op.
-fn common(
-    op: &'static str,
-    a: &Arg<'_, ReferenceTensor>,
-    b: &Arg<'_, ReferenceTensor>,
-) -> Result<(Shape, DType)> {
-    match (a.tensor(), b.tensor()) {
-        (Some(a), Some(b)) => {
-            check_dtype(op, a, b.dtype)?;
-            check_same_shape(op, a, b)?;
-            Ok((*a.shape(), a.dtype))
-        }
-        (Some(x), None) | (None, Some(x)) => Ok((*x.shape(), x.dtype)),
-        (None, None) => Err(no_tensor(op)),
-    }
-}
-
-fn no_tensor(op: &'static str) -> Error {
-    let reason = "expected a tensor among the operands, got numbers alone".to_owned();
-    Error::InvalidArgument { op, reason }
 }
 
 fn operand(x: &Arg<'_, ReferenceTensor>, index: &[usize], dtype: DType) -> Scalar {
@@ -229,7 +207,7 @@ impl Backend for ReferenceBackend {
         b: impl Into<Arg<'a, ReferenceTensor>>,
     ) -> Result<ReferenceTensor> {
         let (name, a, b) = (op.name(), a.into(), b.into());
-        let (shape, dtype) = common(name, &a, &b)?;
+        let (&shape, dtype) = common(name, &[&a, &b])?;
         check_arithmetic(name, dtype, &shape)?;
         let pair = |index: &[usize]| (operand(&a, index, dtype), operand(&b, index, dtype));
         if dtype.is_float() {
@@ -254,7 +232,7 @@ impl Backend for ReferenceBackend {
         b: impl Into<Arg<'a, ReferenceTensor>>,
     ) -> Result<ReferenceTensor> {
         let (a, b) = (a.into(), b.into());
-        let (shape, dtype) = common(op.name(), &a, &b)?;
+        let (&shape, dtype) = common(op.name(), &[&a, &b])?;
         build(op.name(), shape, DType::Bool, |index| {
             let (a, b) = (operand(&a, index, dtype), operand(&b, index, dtype));
             let result = match dtype.is_float() {

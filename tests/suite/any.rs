@@ -1,6 +1,8 @@
 //! The backend that is chosen at run time: the tests of all backends on its default device, and its own.
 
+use swath::nn::{Linear, Module};
 use swath::ops::{BinaryOp, DropoutMask, FusedOp};
+use swath::optim::{Adam, AdamOptions, Optimizer};
 use swath::prelude::*;
 use swath::{AnyBackend, Arg, Device, TensorData};
 
@@ -19,18 +21,17 @@ mod provided {
     crate::backends::provided_tests!(swath::AnyBackend);
 }
 
-/// One step of training; the loss, and the parameters after it.
-fn step() -> Result<Vec<f32>> {
+/// The loss of a step of training, and the weights after it.
+fn step<B: Backend>() -> Result<Vec<f32>> {
     let mut rng = Rng::seed(3);
-    let x = T::randn((8, 5), &mut rng)?;
-    let mut model = swath::nn::Linear::new(5, 3, &mut rng)?;
-    let mut optimizer = swath::optim::Adam::new(swath::optim::AdamOptions::default())?;
-    let targets = T::from_vec(vec![0i64, 1, 2, 0, 1, 2, 0, 1], 8)?;
-    let y = swath::nn::Module::forward(&model, &x)?.gelu()?;
-    let y = y.dropout(DropoutMask { p: 0.3, seed: 5, stream: 1 })?;
+    let x = Tensor::<B>::randn((8, 5), &mut rng)?;
+    let mut model = Linear::new(5, 3, &mut rng)?;
+    let mut optimizer = Adam::new(AdamOptions::default())?;
+    let targets = Tensor::from_vec(vec![0i64, 1, 2, 0, 1, 2, 0, 1], 8)?;
+    let y = model.forward(&x)?.gelu()?.dropout(DropoutMask { p: 0.3, seed: 5, stream: 1 })?;
     let loss = y.cross_entropy(&targets, CrossEntropy::default())?;
     let grads = loss.backward()?;
-    swath::optim::Optimizer::step(&mut optimizer, &mut model, &grads)?;
+    optimizer.step(&mut model, &grads)?;
     let mut values = vec![loss.item::<f32>()?];
     values.extend(model.weight.to_vec::<f32>()?);
     Ok(values)
@@ -38,21 +39,10 @@ fn step() -> Result<Vec<f32>> {
 
 #[test]
 fn a_step_has_the_bits_of_the_device() -> Result<()> {
-    let here = AnyBackend::with_device(Device::Cpu, step)?;
-    let mut rng = Rng::seed(3);
-    let x = Tensor::<CpuBackend>::randn((8, 5), &mut rng)?;
-    let mut model = swath::nn::Linear::<CpuBackend>::new(5, 3, &mut rng)?;
-    let mut optimizer = swath::optim::Adam::new(swath::optim::AdamOptions::default())?;
-    let targets = Tensor::<CpuBackend>::from_vec(vec![0i64, 1, 2, 0, 1, 2, 0, 1], 8)?;
-    let y = swath::nn::Module::forward(&model, &x)?.gelu()?;
-    let y = y.dropout(DropoutMask { p: 0.3, seed: 5, stream: 1 })?;
-    let loss = y.cross_entropy(&targets, CrossEntropy::default())?;
-    let grads = loss.backward()?;
-    swath::optim::Optimizer::step(&mut optimizer, &mut model, &grads)?;
-    let mut expected = vec![loss.item::<f32>()?];
-    expected.extend(model.weight.to_vec::<f32>()?);
-    assert!(here.iter().map(|x| x.to_bits()).eq(expected.iter().map(|x| x.to_bits())));
-    let there = AnyBackend::with_device(Device::Reference, step)?;
+    let here = AnyBackend::with_device(Device::Cpu, step::<AnyBackend>)?;
+    let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&here), bits(&step::<CpuBackend>()?));
+    let there = AnyBackend::with_device(Device::Reference, step::<AnyBackend>)?;
     for (x, y) in there.iter().zip(&here) {
         assert!((x - y).abs() <= 1e-5, "{x} {y}");
     }

@@ -7,10 +7,10 @@ use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Comparison, Pl
 
 use super::cast::cast;
 use super::copy::{self, for_size};
-use super::elementwise::{CHUNK, Inputs, common, part};
+use super::elementwise::{CHUNK, Inputs, part};
 use super::walk::{Walk, write_chunks};
 use super::{CpuTensor, Output};
-use crate::backend::{Arg, TensorData, check_dtype, check_same_shape};
+use crate::backend::{Arg, TensorData, check_dtype, check_same_shape, common};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::Result;
 use crate::ops::{CompareOp, NumberTest};

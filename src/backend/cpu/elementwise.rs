@@ -21,7 +21,7 @@ use super::copy::AsBits;
 use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
-use crate::backend::{Arg, TensorData, check_dtype, check_same_shape};
+use crate::backend::{Arg, TensorData, common};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -85,23 +85,6 @@ pub(super) fn binary(op: BinaryOp, mut operands: [Arg<'_, CpuTensor>; 2]) -> Res
 
 pub(super) fn ternary(op: TernaryOp, mut operands: [Arg<'_, CpuTensor>; 3]) -> Result<CpuTensor> {
     Task::new(op.name(), &mut operands)?.floats(ternary_kernel(op))
-}
-
-/// Common shape and dtype of the operands. Numbers fit any.
-pub(super) fn common<'t>(
-    op: &'static str,
-    operands: &[&'t Arg<'_, CpuTensor>],
-) -> Result<(&'t Shape, DType)> {
-    let mut tensors = operands.iter().filter_map(|x| x.tensor());
-    let Some(first) = tensors.next() else {
-        let reason = "expected a tensor among the operands, got numbers alone".to_owned();
-        return Err(Error::InvalidArgument { op, reason });
-    };
-    for x in tensors {
-        check_dtype(op, first, x.dtype())?;
-        check_same_shape(op, first, x)?;
-    }
-    Ok((first.shape(), first.dtype()))
 }
 
 /// Operands as storage and layout. A number is one element with strides of 0.

@@ -183,7 +183,7 @@ impl<D: Driver> Context<D> {
             return Err(Error::OutOfMemory { op, bytes });
         }
         shape.validate(op)?;
-        let size = size_class(bytes);
+        let size = size_class(bytes).min(self.capabilities.max_buffer);
         let unused = {
             let mut pool = lock(&self.unused);
             let found = pool.by_size.get_mut(&size).and_then(Vec::pop);
@@ -209,23 +209,13 @@ impl<D: Driver> Context<D> {
         Ok(self.storage(buffer, size))
     }
 
-    /// Makes a buffer of these bytes, of a number that is a multiple of four.
+    /// Makes a buffer that begins with these bytes.
     pub fn upload(&self, op: &'static str, bytes: &[u8]) -> Result<Arc<Storage<D>>> {
         if bytes.len() > self.capabilities.max_buffer {
             return Err(Error::OutOfMemory { op, bytes: bytes.len() });
         }
-        let size = size_class(bytes.len());
-        let padded;
-        let content = match bytes.len() == size {
-            true => bytes,
-            false => {
-                let mut all = bytes.to_vec();
-                all.resize(size, 0);
-                padded = all;
-                &padded
-            }
-        };
-        let buffer = lock(&self.state).driver.upload(content);
+        let size = size_class(bytes.len()).min(self.capabilities.max_buffer);
+        let buffer = lock(&self.state).driver.upload(bytes, size);
         Ok(self.storage(buffer.map_err(failed::<D>(op, size))?, size))
     }
 
@@ -297,7 +287,8 @@ impl<D: Driver> Context<D> {
             }
             if state.faults.is_none() {
                 let clean = [0xff; 4 * FAULTS];
-                let faults = state.driver.upload(&clean).map_err(failed::<D>(op, 4 * FAULTS))?;
+                let faults =
+                    state.driver.upload(&clean, 4 * FAULTS).map_err(failed::<D>(op, 4 * FAULTS))?;
                 state.faults = Some(faults);
             }
             *words.last_mut().expect("all words are there") = state.pending.len() as u32;

@@ -28,7 +28,7 @@ pub struct Capabilities {
     pub f16: bool,
     /// Shaders have 64-bit integers.
     pub i64: bool,
-    /// Size in bytes of the largest buffer that a kernel can read.
+    /// Size in bytes of the largest buffer that a kernel can read, a multiple of four.
     pub max_buffer: usize,
 }
 
@@ -52,8 +52,8 @@ pub trait Driver: Sized + Send + Debug + 'static {
     /// Allocates memory of any content, in bytes, a multiple of four.
     fn allocate(&mut self, bytes: usize) -> Result<Self::Buffer, Failure>;
 
-    /// Allocates memory with this content, of a multiple of four bytes. It does not wait.
-    fn upload(&mut self, bytes: &[u8]) -> Result<Self::Buffer, Failure>;
+    /// Allocates memory, of a multiple of four bytes, that begins with this content. It does not wait.
+    fn upload(&mut self, content: &[u8], bytes: usize) -> Result<Self::Buffer, Failure>;
 
     /// Compiles a kernel.
     fn pipeline(&mut self, module: &Module) -> Result<Self::Pipeline, Failure>;

@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::driver::Driver;
 use super::index::fault_of;
-use super::plan::elementwise::Function;
+use super::plan::elementwise::{Function, Operand, put_mask};
 use super::plan::rows::{Parameters, Rows};
 use super::{Fault, Gpu, GpuTensor, contiguous, elementwise, run};
 use crate::backend::{Arg, Backend, Results, TensorData};
@@ -115,8 +115,12 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
             Call::new(name, kernel, &[Some(a), Some(b)])?.result(&rows, a.dtype())?.run(a)
         }
         FusedOp::Dropout { x, mask } => {
-            let function = Function::Dropout(x.store(name)?, mask.into());
-            let y = elementwise(name, function, x.dtype(), &[&Arg::Ref(x)])?;
+            let (x, y) = (contiguous(name, x)?, GpuTensor::new(name, x.shape(), x.dtype())?);
+            let function = Function::Dropout(x.store(name)?);
+            if let Some(mut plan) = function.plan(name, x.shape(), &[Operand::Tensor(&x.layout)])? {
+                put_mask(&mut plan.words, mask);
+                run(name, plan, &[&x], &[&y], None)?;
+            }
             Ok(smallvec![y])
         }
         _ => Err(Error::Unsupported { op: name, backend: D::NAME }),

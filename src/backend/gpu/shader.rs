@@ -1,6 +1,6 @@
 //! Kernels as text, in WGSL.
 //!
-//! A [`Kernel`] is a value; [`Kernel::source`] writes its module, with one entry point called `main`:
+//! A [`Kernel`](super::kernel::Kernel) is a value. Its method `module` writes the text, with one entry point, `main`:
 //!
 //! ```text
 //! words          var<immediate> p: what differs between dispatches, 32 words
@@ -10,17 +10,16 @@
 //! main           a loop of `elementwise`, or a file of `shaders/`
 //! ```
 //!
-//! Kernels read and write elements by functions called `a`, `b`, `c` and `write`, which convert from and to
-//! the type they compute in: f32 for floats. Bytes lie in words of four, so that a thread writes a word.
+//! Kernels read operands by functions `a`, `b`, `c` and write results by `write_y` and the like, which convert from
+//! and to the type that is computed in: f32 for floats. Bytes lie in words of four, so that a thread writes a word.
 
 use std::fmt::Write as _;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::ScanOp;
 
 /// How elements lie in a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Store {
     /// 32-bit floats.
     F32,
@@ -202,36 +201,6 @@ impl Source {
              let i = thread.x + thread.y * p.words[1];\n    \
              if {first} >= p.words[0] {{ return; }}\n    {write}\n}}"
         ));
-    }
-
-    /// Adds the functions `start`, `add` and `finish` of a scan: those of the reduction.
-    pub fn scan(&mut self, op: ScanOp, store: Store, is_grouped: bool) {
-        let is_float = matches!(store, Store::F32 | Store::F16);
-        self.math();
-        self.add(include_str!("shaders/reduce_steps.wgsl"));
-        let [kind, start, join, finish] = match (op, is_float) {
-            (ScanOp::Sum, true) => ["vec2<f32>", "vec2(0.0)", "sum_of(s, t)", "s.x"],
-            (ScanOp::Product, true) => [
-                "vec3<f32>",
-                "vec3(1.0, 0.0, 0.0)",
-                "scaled_product(s, t)",
-                "scaled_far(s.x, i32(clamp(s.z, -400.0, 400.0)))",
-            ],
-            (ScanOp::Sum, false) => ["i64", "i64(0)", "s + t", "s"],
-            (ScanOp::Product, false) => ["i64", "i64(1)", "s * t", "s"],
-        };
-        let working = store.working();
-        self.add(&format!("fn start() -> {kind} {{ return {start}; }}"));
-        let one = match (op, is_float) {
-            (ScanOp::Sum, true) => "vec2(x, 0.0)",
-            (ScanOp::Product, true) => "vec3(x, 0.0, 0.0)",
-            (_, false) => "x",
-        };
-        self.add(&format!("alias Total = {kind};"));
-        self.add(&format!("const THREADS: u32 = {}u;", if is_grouped { GROUP } else { 1 }));
-        self.add(&format!("fn join(s: {kind}, t: {kind}) -> {kind} {{ return {join}; }}"));
-        self.add(&format!("fn one(x: {working}) -> {kind} {{ return {one}; }}"));
-        self.add(&format!("fn finish(s: {kind}) -> {working} {{ return {finish}; }}"));
     }
 
     /// Adds the buffer of faults: the first position at which each fault was found.

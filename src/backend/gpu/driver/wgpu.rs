@@ -96,7 +96,9 @@ fn open() -> Result<Context<WgpuDriver>> {
             .max_storage_buffer_binding_size
             .min(limits.max_buffer_size)
             .try_into()
-            .unwrap_or(usize::MAX),
+            .unwrap_or(usize::MAX)
+            / 4
+            * 4,
     };
     let driver = WgpuDriver { device, queue, encoder: None, staging: None, error };
     Ok(Context::new(driver, capabilities))
@@ -137,16 +139,16 @@ impl Driver for WgpuDriver {
         self.checked(buffer)
     }
 
-    fn upload(&mut self, bytes: &[u8]) -> Result<Buffer, Failure> {
+    fn upload(&mut self, content: &[u8], bytes: usize) -> Result<Buffer, Failure> {
         let buffer = self.device.create_buffer(&BufferDescriptor {
             label: None,
-            size: bytes.len() as u64,
+            size: bytes as u64,
             usage: BufferUsages::STORAGE | BufferUsages::COPY_SRC,
             mapped_at_creation: true,
         });
         let buffer = self.checked(buffer)?;
         match buffer.slice(..).get_mapped_range_mut() {
-            Ok(mut view) => view.copy_from_slice(bytes),
+            Ok(mut view) => view.slice(..content.len()).copy_from_slice(content),
             Err(error) => return Err(Failure::Device(error.to_string())),
         }
         buffer.unmap();

@@ -12,6 +12,8 @@
 //! Axes that lie one after the other in every operand are one. If more remain than the words hold, the caller
 //! makes its operands contiguous.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::dtype::{Element as _, Scalar};
 use crate::error::Result;
 use crate::layout::{Layout, merge_axes};
@@ -50,31 +52,8 @@ pub enum Function {
     Copy(Store),
     /// The number that is the only operand.
     Fill(Store),
-    /// Dropout.
-    Dropout(Store, Mask),
-}
-
-/// The mask of a dropout, as words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Mask([u32; 6]);
-
-impl From<DropoutMask> for Mask {
-    fn from(DropoutMask { p, seed, stream }: DropoutMask) -> Mask {
-        // A word is below p 2^32 if it is below its ceiling. If that is 2^32, every element becomes 0 times itself.
-        let ceiling = (p * (1u64 << 32) as f64).ceil() as u64;
-        let (below, scale) = match u32::try_from(ceiling) {
-            Ok(below) => (below, (1.0 / (1.0 - p)) as f32),
-            Err(_) => (0, 0.0),
-        };
-        Mask([
-            seed as u32,
-            (seed >> 32) as u32,
-            stream as u32,
-            (stream >> 32) as u32,
-            below,
-            scale.to_bits(),
-        ])
-    }
+    /// Dropout, whose mask [`put_mask`] writes.
+    Dropout(Store),
 }
 
 /// An operand of a dispatch.
@@ -88,17 +67,16 @@ pub enum Operand<'a> {
 
 impl Function {
     /// Stores of the operands, and of the result.
-    pub fn stores(self) -> (Vec<Store>, Store) {
+    fn stores(self) -> (SmallVec<[Store; 3]>, Store) {
         match self {
-            Function::Unary(_, x) => (vec![x], x),
-            Function::Binary(_, x) => (vec![x; 2], x),
-            Function::Ternary(_, x) => (vec![x; 3], x),
-            Function::Compare(_, x) => (vec![x; 2], Store::Bool),
-            Function::Test(_, x) => (vec![x], Store::Bool),
-            Function::Select(mask, x) => (vec![mask, x, x], x),
-            Function::Cast(x, y) => (vec![x], y),
-            Function::Copy(x) | Function::Dropout(x, _) => (vec![x], x),
-            Function::Fill(x) => (vec![], x),
+            Function::Unary(_, x) | Function::Copy(x) | Function::Dropout(x) => (smallvec![x], x),
+            Function::Binary(_, x) => (smallvec![x; 2], x),
+            Function::Ternary(_, x) => (smallvec![x; 3], x),
+            Function::Compare(_, x) => (smallvec![x; 2], Store::Bool),
+            Function::Test(_, x) => (smallvec![x], Store::Bool),
+            Function::Select(mask, x) => (smallvec![mask, x, x], x),
+            Function::Cast(x, y) => (smallvec![x], y),
+            Function::Fill(x) => (smallvec![], x),
         }
     }
 
@@ -120,7 +98,7 @@ impl Function {
             Function::Cast(x, y) => format!("cast_{}_{}", x.name(), y.name()),
             Function::Copy(x) => format!("copy_{}", x.name()),
             Function::Fill(x) => format!("fill_{}", x.name()),
-            Function::Dropout(x, _) => format!("dropout_{}", x.name()),
+            Function::Dropout(x) => format!("dropout_{}", x.name()),
         }
     }
 
@@ -129,9 +107,9 @@ impl Function {
     fn expression(self) -> Option<String> {
         Some(match self {
             Function::Unary(op, x) if is_float(x) => unary(op).to_owned(),
-            Function::Unary(op, x) => integer_unary(op, x)?,
+            Function::Unary(op, x) => integer_unary(op, x)?.to_owned(),
             Function::Binary(op, x) if is_float(x) => binary(op).to_owned(),
-            Function::Binary(op, x) => integer_binary(op, x)?,
+            Function::Binary(op, _) => integer_binary(op)?.to_owned(),
             Function::Ternary(op, x) if is_float(x) => ternary(op).to_owned(),
             Function::Ternary(..) => return None,
             Function::Compare(op, x) => format!("u32({})", comparison(op, is_float(x))),
@@ -143,7 +121,7 @@ impl Function {
             Function::Cast(x, y) => conversion(x, y),
             Function::Copy(_) => "a".to_owned(),
             Function::Fill(x) => number(x, 0),
-            Function::Dropout(..) => {
+            Function::Dropout(_) => {
                 "a * select(bitcast<f32>(p.words[10]), 0.0, random_word(i) < p.words[9])".to_owned()
             }
         })
@@ -151,7 +129,12 @@ impl Function {
 
     /// True if the function is defined for its store.
     pub fn is_defined(self) -> bool {
-        self.expression().is_some()
+        match self {
+            Function::Unary(op, x) => is_float(x) || integer_unary(op, x).is_some(),
+            Function::Binary(op, x) => is_float(x) || integer_binary(op).is_some(),
+            Function::Ternary(_, x) => is_float(x),
+            _ => true,
+        }
     }
 
     /// The module of a function that is defined.
@@ -165,7 +148,7 @@ impl Function {
         if stores.contains(&Store::I64) || result == Store::I64 {
             source.add(include_str!("../shaders/numbers_i64.wgsl"));
         }
-        if let Function::Dropout(..) = self {
+        if let Function::Dropout(_) = self {
             source.add(include_str!("../shaders/random.wgsl"));
         }
         let count = stores.len();
@@ -240,10 +223,6 @@ impl Function {
         let (grid, row) = grid_of(threads);
         let mut words = Words::from_elem(0, WORDS);
         (words[0], words[1]) = (word(op, shape, numel)?, row);
-        if let Function::Dropout(_, Mask(mask)) = self {
-            words[4..8].copy_from_slice(&mask[..4]);
-            words[9..11].copy_from_slice(&mask[4..]);
-        }
         let run = Layout::contiguous(*shape);
         let mut layouts = [&run; 3];
         for (k, operand) in operands.iter().enumerate() {
@@ -301,4 +280,18 @@ impl Function {
             Store::Bool => words[4 + k] = bool::from_scalar(number).into(),
         }
     }
+}
+
+/// Writes the mask of a dropout into the words of its plan.
+pub fn put_mask(words: &mut Words, DropoutMask { p, seed, stream }: DropoutMask) {
+    // A word is below p 2^32 if it is below its ceiling. If that is 2^32, every element becomes 0 times itself.
+    let ceiling = (p * (1u64 << 32) as f64).ceil() as u64;
+    let (below, scale) = match u32::try_from(ceiling) {
+        Ok(below) => (below, (1.0 / (1.0 - p)) as f32),
+        Err(_) => (0, 0.0),
+    };
+    let halves = |x: u64| [x as u32, (x >> 32) as u32];
+    words[4..6].copy_from_slice(&halves(seed));
+    words[6..8].copy_from_slice(&halves(stream));
+    words[9..11].copy_from_slice(&[below, scale.to_bits()]);
 }

@@ -72,23 +72,24 @@ pub(super) fn unary(op: UnaryOp) -> &'static str {
     }
 }
 
-/// The functions of one integer; `None` if the table defines none.
-pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<String> {
-    op.reference_integer()?;
-    let t = store.working();
+/// The functions of one integer; `None` for those that the table does not define.
+pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<&'static str> {
     let is_signed = store == Store::I64;
     Some(match op {
-        UnaryOp::Neg if is_signed => "-a".to_owned(),
-        UnaryOp::Neg => "(0u - a)".to_owned(),
-        UnaryOp::Abs if is_signed => "select(a, -a, a < i64(0))".to_owned(),
+        UnaryOp::Neg if is_signed => "-a",
+        UnaryOp::Neg => "(0u - a)",
+        UnaryOp::Abs if is_signed => "select(a, -a, a < i64(0))",
         UnaryOp::Sign if is_signed => {
-            "select(select(i64(0), i64(-1), a < i64(0)), i64(1), a > i64(0))".to_owned()
+            "select(select(i64(0), i64(-1), a < i64(0)), i64(1), a > i64(0))"
         }
-        UnaryOp::Sign => "min(a, 1u)".to_owned(),
-        UnaryOp::Square => "a * a".to_owned(),
-        UnaryOp::Relu if is_signed => "max(a, i64(0))".to_owned(),
-        UnaryOp::Relu6 => format!("min(max(a, {t}(0)), {t}(6))"),
-        _ => "a".to_owned(),
+        UnaryOp::Sign => "min(a, 1u)",
+        UnaryOp::Square => "a * a",
+        UnaryOp::Relu if is_signed => "max(a, i64(0))",
+        UnaryOp::Relu6 if is_signed => "min(max(a, i64(0)), i64(6))",
+        UnaryOp::Relu6 => "min(a, 6u)",
+        UnaryOp::Abs | UnaryOp::Relu => "a",
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => "a",
+        _ => return None,
     })
 }
 
@@ -132,18 +133,17 @@ pub(super) fn binary(op: BinaryOp) -> &'static str {
     }
 }
 
-/// The functions of two integers; `None` if the table defines none. A division that has no quotient is a fault.
-pub(super) fn integer_binary(op: BinaryOp, store: Store) -> Option<String> {
-    op.reference_integer()?;
-    let t = store.working();
+/// The functions of two integers; `None` for those that the table does not define. A division that has no quotient is
+/// a fault.
+pub(super) fn integer_binary(op: BinaryOp) -> Option<&'static str> {
     Some(match op {
-        BinaryOp::Add => "a + b".to_owned(),
-        BinaryOp::Sub => "a - b".to_owned(),
-        BinaryOp::Mul => "a * b".to_owned(),
-        BinaryOp::Maximum => "max(a, b)".to_owned(),
-        BinaryOp::Minimum => "min(a, b)".to_owned(),
-        BinaryOp::Div => format!("a / divisor_{t}(a, b, i)"),
-        BinaryOp::Rem => format!("a % divisor_{t}(a, b, i)"),
+        BinaryOp::Add => "a + b",
+        BinaryOp::Sub => "a - b",
+        BinaryOp::Mul => "a * b",
+        BinaryOp::Maximum => "max(a, b)",
+        BinaryOp::Minimum => "min(a, b)",
+        BinaryOp::Div => "a / divisor(a, b, i)",
+        BinaryOp::Rem => "a % divisor(a, b, i)",
         _ => return None,
     })
 }
@@ -167,7 +167,7 @@ pub(super) fn divisor(store: Store) -> String {
         _ => "",
     };
     format!(
-        "fn divisor_{t}(a: {t}, b: {t}, i: u32) -> {t} {{\n    \
+        "fn divisor(a: {t}, b: {t}, i: u32) -> {t} {{\n    \
          if b == {t}(0){overflows} {{\n        fault(i);\n        return {t}(1);\n    }}\n    return b;\n}}"
     )
 }

@@ -22,6 +22,7 @@ use crate::ops::ScanOp;
 use crate::shape::{Shape, Strides};
 
 use super::super::shader::{GROUP, Module, Source, Store, WORDS};
+use super::reduce::{Kind, Reduction};
 use super::{MAX_GROUPS, Plan, Words, grid_of, step, word};
 
 /// A kernel.
@@ -67,7 +68,12 @@ impl Index {
             source.faults();
         }
         if let Index::Scan { op, store, is_grouped } = self {
-            source.scan(op, store, is_grouped);
+            let kind = match op {
+                ScanOp::Sum => Kind::Sum,
+                ScanOp::Product => Kind::Prod,
+            };
+            Reduction { kind, store, is_grouped }.add_steps(&mut source);
+            source.add(&format!("const THREADS: u32 = {}u;", if is_grouped { GROUP } else { 1 }));
         }
         source.add(match self {
             Index::Gather(_) => include_str!("../shaders/gather.wgsl"),

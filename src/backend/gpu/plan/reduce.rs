@@ -254,6 +254,19 @@ impl Reduction {
         }
     }
 
+    /// Adds the functions of a sum or product that a scan uses: `start`, `add`, `join` and `finish` of a `Total`.
+    pub fn add_steps(self, source: &mut Source) {
+        let Text { kind, start, add, join, finish, .. } = self.text();
+        let (x, y) = (self.store.working(), self.result().working());
+        source.math();
+        source.add(include_str!("../shaders/reduce_steps.wgsl"));
+        source.add(&format!("alias Total = {kind};"));
+        source.add(&format!("fn start() -> Total {{ return {start}; }}"));
+        source.add(&format!("fn add(s: Total, x: {x}) -> Total {{ return {add}; }}"));
+        source.add(&format!("fn join(s: Total, t: Total) -> Total {{ return {join}; }}"));
+        source.add(&format!("fn finish(s: Total) -> {y} {{ return {finish}; }}"));
+    }
+
     /// The module.
     pub fn module(self) -> Module {
         let text = self.text();

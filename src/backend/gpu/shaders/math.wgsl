@@ -36,14 +36,18 @@ fn exponential_tail(r: f32) -> f32 {
     return q * r + 5.0000001201e-1;
 }
 
-// e^(x + rest), for a rest far below 1.
-fn exponential_of_sum(x: f32, rest: f32) -> f32 {
+// s e^(x + rest) for s as a sum and a rest far below 1; what e^r loses counts, too.
+fn exponential_times(x: f32, rest: f32, s: vec2<f32>) -> f32 {
     if is_nan(x) { return x; }
     let bounded = clamp(x, -105.0, 90.0);
     let n = round(bounded * 1.44269504);
     let r = (bounded - n * 0.693359375) + n * 2.12194440e-4 + rest;
-    return scaled(exponential_tail(r) * r * r + r + 1.0, i32(n));
+    let above = exponential_tail(r) * r * r + r;
+    let e = opaque(1.0 + above);
+    return scaled(((above - opaque(e - 1.0)) * s.x + e * s.y) + e * s.x, i32(n));
 }
+
+fn exponential_of_sum(x: f32, rest: f32) -> f32 { return exponential_times(x, rest, vec2(1.0, 0.0)); }
 
 fn exponential(x: f32) -> f32 { return exponential_of_sum(x, 0.0); }
 
@@ -467,31 +471,38 @@ fn gate_of_sum(x: f32, v: vec2<f32>) -> f32 {
     return select(x * s, -0.0, s == 0.0);
 }
 
-// e^(-a²/factor), without the error of a²: a is split into a part with an exact square and the rest.
-fn bell(a: f32, factor: f32) -> f32 {
+// s e^(-factor a²), without the error of a²: a is split into a part with an exact square and the rest.
+fn bell_times(a: f32, factor: f32, s: vec2<f32>) -> f32 {
     if is_nan(a) { return a; }
     let b = min(abs(a), 20.0);
     let high = bitcast<f32>(bitcast<u32>(b) & 0xfffff000u);
     let rest = (high - b) * (high + b) * factor;
-    if b < 4.0 { return exponential_of_sum(-high * high * factor, rest); }
-    return exponential(-high * high * factor) * exponential(rest);
+    if b < 4.0 { return exponential_times(-high * high * factor, rest, s); }
+    return exponential(-high * high * factor) * exponential_times(rest, 0.0, s);
 }
 
-// e^(x²) erfc(x) for x >= 1.
-fn scaled_error_complement(x: f32) -> f32 {
+// (s + t) / x for |s| < t.
+fn quotient_of_sum(s: f32, t: f32, x: f32) -> vec2<f32> {
+    let sum = opaque(s + t);
+    return quotient_of(vec2(sum, s - opaque(sum - t)), x);
+}
+
+// e^(x²) erfc(x) for x >= 1, as a sum; from 20 on, where e^(-x²) is 0, that of 20.
+fn scaled_error_complement(a: f32) -> vec2<f32> {
+    let x = min(a, 20.0);
     let q = 1.0 / x;
-    let y = q * q;
     if x < 2.0 {
-        var s = 2.326819970068386e-2;
-        s = s * y - 1.387039388740657e-1;
-        s = s * y + 3.687424674597105e-1;
-        s = s * y - 5.824733027278666e-1;
-        s = s * y + 6.210004621745983e-1;
-        s = s * y - 4.944515323274145e-1;
-        s = s * y + 3.404879937665872e-1;
-        s = s * y - 2.741127028184656e-1;
-        return q * (s * y + 5.638259427386472e-1);
+        // The series of x e^(x²) erfc(x) at 1/x = 3/4.
+        let t = q - 0.75;
+        var s = -1.676185126e-2;
+        s = s * t + 3.760462345e-2;
+        s = s * t - 5.050938641e-2;
+        s = s * t + 4.029721902e-2;
+        s = s * t + 1.934821706e-2;
+        s = s * t - 1.690810128e-1;
+        return quotient_of_sum(s * t + 8.489040e-9, 0.46817958, x);
     }
+    let y = q * q;
     var s = -1.047766399936249e1;
     s = s * y + 1.297719955372516e1;
     s = s * y - 7.495518717768503;
@@ -499,7 +510,7 @@ fn scaled_error_complement(x: f32) -> f32 {
     s = s * y - 1.015265279202700;
     s = s * y + 4.218463358204948e-1;
     s = s * y - 2.820767439740514e-1;
-    return q * (s * y + 5.641895067754075e-1);
+    return quotient_of_sum(s * y, 0.56418951, x);
 }
 
 // erf(x), |x| <= 1.
@@ -514,17 +525,17 @@ fn error_function_near_0(x: f32) -> f32 {
     return x * (q * z + 1.128379165726710);
 }
 
-// 1 - erf(x), 1/2 <= x <= 1, with the first term of the series as a sum.
+// 1 - erf(x), 1/2 <= x <= 1, by its series at 3/4, whose first term is a sum.
 fn error_complement_near_1(x: f32) -> f32 {
-    let z = x * x;
-    var q = 7.853861353153693e-5;
-    q = q * z - 8.010193625184903e-4;
-    q = q * z + 5.188327685732524e-3;
-    q = q * z - 2.685381193529856e-2;
-    q = q * z + 1.128358514861418e-1;
-    q = q * z - 3.761262582423300e-1;
-    let first = exact_product(x, 1.1283791);
-    return (1.0 - first.x) - (x * (z * q) + (first.y + x * 5.9205104e-8));
+    let t = x - 0.75;
+    var q = -1.794584556e-2;
+    q = q * t + 2.658287065e-2;
+    q = q * t + 5.322369224e-2;
+    q = q * t - 1.506756327e-1;
+    q = q * t - 2.678855698e-2;
+    q = q * t + 4.821981601e-1;
+    q = q * t - 6.429310697e-1;
+    return 0.28884438 + (q * t - 1.01789266e-8);
 }
 
 fn error_complement(x: f32) -> f32 {
@@ -532,7 +543,7 @@ fn error_complement(x: f32) -> f32 {
     let a = abs(x);
     if x >= 0.5 && x <= 1.0 { return error_complement_near_1(x); }
     if a < 1.0 { return 1.0 - error_function_near_0(x); }
-    let y = bell(a, 1.0) * scaled_error_complement(a);
+    let y = bell_times(a, 1.0, scaled_error_complement(a));
     return select(y, 2.0 - y, x < 0.0);
 }
 
@@ -541,7 +552,7 @@ fn error_function(x: f32) -> f32 {
     return copy_sign(1.0 - error_complement(abs(x)), x);
 }
 
-fn error_slope(x: f32) -> f32 { return 1.1283791670955126 * bell(x, 1.0); }
+fn error_slope(x: f32) -> f32 { return bell_times(x, 1.0, vec2(1.1283792, -5.863538e-8)); }
 
 // The upper tail 1 - Φ(a) of the normal distribution, a >= 0.
 fn normal_tail(a: f32) -> f32 {
@@ -552,7 +563,7 @@ fn normal_tail(a: f32) -> f32 {
         let rest = exact_product(a, 0.70710677).y + a * 1.2101617e-8;
         return 0.5 * (error_complement_near_1(x) - 1.1283792 * exponential(-x * x) * rest);
     }
-    return 0.5 * bell(a, 0.5) * scaled_error_complement(x);
+    return bell_times(a, 0.5, 0.5 * scaled_error_complement(x));
 }
 
 fn gelu(x: f32) -> f32 {
@@ -565,7 +576,7 @@ fn gelu(x: f32) -> f32 {
 fn gelu_slope(x: f32) -> f32 {
     if is_nan(x) { return x; }
     let a = abs(x);
-    let below = select(normal_tail(a) - a * 0.3989422804014327 * bell(a, 0.5), 0.0, a > 20.0);
+    let below = select(normal_tail(a) - a * bell_times(a, 0.5, vec2(0.3989423, -1.133517e-8)), 0.0, a > 20.0);
     return select(1.0 - below, below, x < 0.0);
 }
 

@@ -27,7 +27,7 @@ fn main(
     let end = select(first, min(first + size, n), is_line);
     var s = start();
     if THREADS > 1u {
-        for (var j = first; j < end; j++) { s = join(s, one(a(at.x + j * p.words[4]))); }
+        for (var j = first; j < end; j++) { s = add(s, a(at.x + j * p.words[4])); }
         totals[thread] = s;
         workgroupBarrier();
         if thread == 0u {
@@ -42,7 +42,7 @@ fn main(
         s = totals[thread];
     }
     for (var j = first; j < end; j++) {
-        s = join(s, one(a(at.x + j * p.words[4])));
+        s = add(s, a(at.x + j * p.words[4]));
         write_y(at.y + j * p.words[5], finish(s));
     }
 }
