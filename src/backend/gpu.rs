@@ -14,9 +14,11 @@
 //!    [`Error::Unsupported`]. `F16` and integers need a device whose shaders have them.
 //! 3. What has no kernel here is composed of what has one, on the device.
 
+mod attention;
 mod device;
 mod driver;
 mod fused;
+mod images;
 mod index;
 mod kernel;
 mod plan;
@@ -30,12 +32,14 @@ use smallvec::SmallVec;
 
 use crate::backend::{
     Arg, Backend, Results, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
-    check_same_shape, common, joined_shape, no_tensor,
+    check_same_shape, check_step, common, joined_shape, no_tensor,
 };
 use crate::dtype::{DType, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp};
+use crate::ops::{
+    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+};
 use crate::shape::Shape;
 pub use device::{Context, Statistics};
 use device::{Fault, Storage};
@@ -46,6 +50,7 @@ use index::{add_at, check_entries, fault_of};
 use kernel::Kernel;
 use plan::elementwise::{Function, Operand};
 use plan::reduce::Reduction;
+use plan::update::Update;
 use plan::{Plan, index as places, matmul};
 pub use shader::Module;
 use shader::Store;
@@ -123,7 +128,7 @@ fn run<D: Driver>(
     results: &[&GpuTensor<D>],
     fault: Option<Fault<D>>,
 ) -> Result<()> {
-    if results[0].layout.numel() == 0 {
+    if results.iter().all(|x| x.layout.numel() == 0) {
         return Ok(());
     }
     let Plan { kernel, words, grid } = plan;
@@ -179,6 +184,23 @@ fn contiguous<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor
         return Ok(x.clone());
     }
     elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)])
+}
+
+/// The tensor, contiguous and from the start of its buffer on, where kernels read that know no layout.
+fn from_start<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
+    match x.layout.offset() {
+        0 => contiguous(op, x),
+        _ => elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)]),
+    }
+}
+
+/// Copies the tensor unless it is from the start of its buffer on, contiguous, and not shared.
+fn make_writable<D: Driver>(op: &'static str, x: &mut GpuTensor<D>) -> Result<()> {
+    if x.layout.offset() == 0 && x.layout.is_contiguous() && Arc::strong_count(&x.storage) == 1 {
+        return Ok(());
+    }
+    *x = elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)])?;
+    Ok(())
 }
 
 impl<D: Driver> Backend for Gpu<D> {
@@ -380,6 +402,36 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn fused(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results<GpuTensor<D>>> {
         fused::fused(op)
+    }
+
+    fn update(
+        op: &UpdateOp,
+        parameter: &mut GpuTensor<D>,
+        gradient: &GpuTensor<D>,
+        state: &mut [GpuTensor<D>],
+    ) -> Result<()> {
+        let name = op.name();
+        check_step(op)?;
+        if state.len() != op.states() {
+            let reason = format!("expected {} state tensors, got {}", op.states(), state.len());
+            return Err(Error::InvalidArgument { op: name, reason });
+        }
+        for other in state.iter().chain([gradient]) {
+            check_same_shape(name, parameter, other)?;
+            check_dtype(name, parameter, other.dtype)?;
+        }
+        let (dtype, shape) = (parameter.dtype, *parameter.shape());
+        if !dtype.is_float() {
+            return Err(Error::UnsupportedDType { op: name, dtype, shape });
+        }
+        let plan = Update::of(op, parameter.store(name)?).plan(op, &shape)?;
+        let gradient = from_start(name, gradient)?;
+        // All tensors are made writable before any is written, so that an error changes nothing.
+        make_writable(name, parameter)?;
+        state.iter_mut().try_for_each(|state| make_writable(name, state))?;
+        let changed: SmallVec<[&GpuTensor<D>; 3]> =
+            [&*parameter].into_iter().chain(&*state).collect();
+        run(name, plan, &[&gradient], &changed, None)
     }
 
     fn cat(tensors: &[&GpuTensor<D>], axis: usize) -> Result<GpuTensor<D>> {

@@ -88,6 +88,8 @@ fn cases() -> Vec<Case> {
         Case { lead: &[2, 1], t: 150, s: 150, d: 7, e: 6, ..with(true, Masked::No, true) },
         Case { lead: &[1, 1], t: 80, s: 70, d: 3, e: 5, ..with(true, Masked::Bool, false) },
         Case { lead: &[1, 1], t: 66, s: 200, d: 3, e: 5, ..with(true, Masked::Float, false) },
+        Case { lead: &[1, 2], t: 3, s: 600, d: 3, e: 5, ..with(true, Masked::No, true) },
+        Case { lead: &[2, 1], t: 600, s: 7, d: 3, e: 70, ..with(false, Masked::Padding, false) },
     ]
 }
 

@@ -11,7 +11,7 @@ mod dot;
 pub mod pool;
 pub mod reference;
 pub mod sincos;
-mod update;
+pub mod update;
 mod vectors;
 
 pub(crate) use crate::attention;
@@ -32,6 +32,7 @@ macro_rules! fused_tests {
             conv: convolutions_agree, transposed_convolutions_agree;
             pool: poolings_agree;
             sincos: sincos_matches_sin_and_cos_bitwise;
+            update: steps_match_their_formulas;
         }
     };
 }

@@ -4,10 +4,12 @@ use smallvec::{SmallVec, smallvec};
 
 use super::driver::Driver;
 use super::index::fault_of;
+use super::plan::conv::Kind;
 use super::plan::elementwise::{Function, Operand, put_mask};
 use super::plan::rows::{Parameters, Rows};
-use super::{Fault, Gpu, GpuTensor, contiguous, elementwise, run};
-use crate::backend::{Arg, Backend, Results, TensorData};
+use super::{Fault, Gpu, GpuTensor, attention, contiguous, from_start, images, run};
+use crate::backend::windows::image_extents;
+use crate::backend::{Backend, Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, FusedOp, ReduceOp};
@@ -28,12 +30,7 @@ impl<D: Driver> Call<D> {
     /// then does not read.
     fn new(op: &'static str, kernel: Rows, operands: &[Option<&GpuTensor<D>>]) -> Result<Self> {
         let first = operands.iter().flatten().next().expect("an operand is always there");
-        // Rows are read from the start of the buffer.
-        let operands =
-            operands.iter().map(|x| x.unwrap_or(first)).map(|x| match x.layout.offset() {
-                0 => contiguous(op, x),
-                _ => elementwise(op, Function::Copy(x.store(op)?), x.dtype(), &[&Arg::Ref(x)]),
-            });
+        let operands = operands.iter().map(|x| from_start(op, x.unwrap_or(first)));
         let operands = operands.collect::<Result<_>>()?;
         let parameters = Parameters::default();
         Ok(Call { op, kernel, parameters, operands, results: Results::new(), fault: None })
@@ -122,6 +119,30 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
                 run(name, plan, &[&x], &[&y], None)?;
             }
             Ok(smallvec![y])
+        }
+        FusedOp::Attention { q, k, v, mask, ref parameters } => {
+            attention::attention(name, [q, k, v], mask, parameters)
+        }
+        FusedOp::AttentionGrad { g, q, k, v, mask, largest, inverse, y, ref parameters } => {
+            attention::attention_grad(name, [q, k, v], [g, y], [largest, inverse], mask, parameters)
+        }
+        FusedOp::Conv { x, weight, bias, activation, ref convolution } => {
+            images::conv(name, Kind::Forward(activation), [x, weight], bias, convolution)
+        }
+        FusedOp::ConvTranspose { g, weight, image, ref convolution } => {
+            images::transpose(name, [g, weight], image, convolution)
+        }
+        FusedOp::ConvWeightGrad { g, x, kernel, ref convolution } => {
+            images::weight_grad(name, [g, x], kernel, convolution)
+        }
+        FusedOp::MaxPool { x, ref pooling, with_positions } => {
+            images::max_pool(name, x, pooling, with_positions)
+        }
+        FusedOp::AvgPool { x, ref pooling } => {
+            images::avg_pool(name, x, image_extents(x.shape()), pooling, false)
+        }
+        FusedOp::AvgPoolGrad { g, image, ref pooling } => {
+            images::avg_pool(name, g, image, pooling, true)
         }
         _ => Err(Error::Unsupported { op: name, backend: D::NAME }),
     }

@@ -1,10 +1,14 @@
 //! [`Kernel`]: every kernel as a value, the key of its pipeline.
 
+use super::plan::attention::Attention;
+use super::plan::conv::Conv;
 use super::plan::elementwise::Function;
 use super::plan::index::Index;
 use super::plan::matmul::Product;
+use super::plan::pool::Pool;
 use super::plan::reduce::Reduction;
 use super::plan::rows::Rows;
+use super::plan::update::Update;
 use super::shader::Module;
 
 /// A kernel.
@@ -20,6 +24,14 @@ pub enum Kernel {
     Index(Index),
     /// A fused op of rows.
     Rows(Rows),
+    /// Attention, or its gradients.
+    Attention(Attention),
+    /// A convolution, or a gradient.
+    Conv(Conv),
+    /// A pooling, or a gradient.
+    Pool(Pool),
+    /// A step of an optimizer.
+    Update(Update),
 }
 
 impl Kernel {
@@ -31,6 +43,10 @@ impl Kernel {
             Kernel::Matmul(product) => product.module(),
             Kernel::Index(index) => index.module(),
             Kernel::Rows(rows) => rows.module(),
+            Kernel::Attention(attention) => attention.module(),
+            Kernel::Conv(conv) => conv.module(),
+            Kernel::Pool(pool) => pool.module(),
+            Kernel::Update(update) => update.module(),
         }
     }
 
@@ -40,7 +56,8 @@ impl Kernel {
             Kernel::Elementwise(function) => function.has_faults(),
             Kernel::Index(index) => index.has_faults(),
             Kernel::Rows(rows) => rows.has_faults(),
-            Kernel::Reduce(_) | Kernel::Matmul(_) => false,
+            Kernel::Reduce(_) | Kernel::Matmul(_) | Kernel::Attention(_) => false,
+            Kernel::Conv(_) | Kernel::Pool(_) | Kernel::Update(_) => false,
         }
     }
 }
@@ -57,4 +74,5 @@ macro_rules! kinds {
 }
 kinds! {
     Elementwise: Function, Reduce: Reduction, Matmul: Product, Index: Index, Rows: Rows,
+    Attention: Attention, Conv: Conv, Pool: Pool, Update: Update,
 }

@@ -1,11 +1,16 @@
 //! What is dispatched: an op becomes plans, which are data and know no device.
 
+pub mod attention;
+pub mod conv;
 pub mod elementwise;
 mod expressions;
 pub mod index;
 pub mod matmul;
+pub mod pool;
 pub mod reduce;
 pub mod rows;
+pub mod update;
+pub mod windows;
 
 use smallvec::SmallVec;
 

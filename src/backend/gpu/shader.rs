@@ -172,6 +172,19 @@ impl Source {
         });
     }
 
+    /// Adds a tensor that is changed in place, read by the function `name` and written by `write_name`. Not of bytes.
+    pub fn changed(&mut self, name: &str, store: Store) {
+        self.result(name, store);
+        let (working, load) = (store.working(), store.load(&format!("{name}_data"), "i"));
+        self.add(&format!("fn {name}(i: u32) -> {working} {{ return {load}; }}"));
+    }
+
+    /// Adds a result of positions, `I64`, written by the function `write_name`. The device needs no 64-bit integers.
+    pub fn index_result(&mut self, name: &str) {
+        self.bind(&format!("{name}_data"), "read_write", "vec2<u32>");
+        self.add(&format!("fn write_{name}(i: u32, x: u32) {{ {name}_data[i] = vec2(x, 0u); }}"));
+    }
+
     /// Adds an operand of indices, `I64`, read by the function `name`; 2³² - 1 for those outside the range of words.
     /// The device needs no 64-bit integers.
     pub fn indices(&mut self, name: &str) {

@@ -187,6 +187,13 @@ pub fn convolutions_agree<B: Tested>() {
         compared += usize::from(found.unwrap());
     }
     assert!(compared > 25 * among::<B>(&FLOATS).count(), "{compared}");
+    // Enough channels and pixels for the large tiles of products.
+    let [x, weight] =
+        [[1, 36, 7, 8], [40, 36, 3, 3]].map(|shape| draw.tensor::<B>(shape, DType::F32).unwrap());
+    let same = ConvOptions { padding: Padding::Same, ..Default::default() };
+    let tested = |[x, w]: [&Tensor<B>; 2]| x.conv2d(w, None, same);
+    let plain = |[x, w]: [&R; 2]| x.conv2d(w, None, same);
+    compare("many channels", 1e-5, &mut draw, [&x, &weight], tested, plain).unwrap();
 }
 
 pub fn transposed_convolutions_agree<B: Tested>() {

@@ -1,4 +1,4 @@
-//! Optimizer steps of the CPU backend: against the formulas, and which storage they write.
+//! Optimizer steps: kernels against the formulas, and which storage the CPU backend writes.
 
 use swath::backend::cpu::CpuTensor;
 use swath::ops::UpdateOp;
@@ -7,25 +7,27 @@ use swath::{
     Backend, CpuBackend, DType, Error, HostData, Result, Scalar, Shape, Tensor, TensorData,
 };
 
-use crate::support::agree::{Disagreements, Reference, Tolerance};
-use crate::support::inputs::{Arrangement, FLOATS, Fill, Input, Rng};
+use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, floats};
+use crate::support::inputs::{Arrangement, Fill, Input, Rng};
 use crate::support::oracle::{Rounding, values, wide};
 
-trait Both: Update<CpuBackend> + Update<Reference> {}
+trait Both<B: Backend>: Update<B> + Update<Reference> {}
 
-impl<U: Update<CpuBackend> + Update<Reference>> Both for U {}
+impl<B: Backend, U: Update<B> + Update<Reference>> Both<B> for U {}
 
 /// Updates, and the number of the step.
-fn updates() -> Vec<(Box<dyn Both>, u64)> {
-    let sgd = |momentum, dampening, weight_decay, nesterov| {
+fn updates<B: Backend>() -> Vec<(Box<dyn Both<B>>, u64)> {
+    let sgd = |momentum, dampening, weight_decay, nesterov| -> Box<dyn Both<B>> {
         let options = SgdOptions { learning_rate: 0.1, ..Default::default() };
         Box::new(SgdOptions { momentum, dampening, weight_decay, nesterov, ..options })
     };
     let (learning_rate, betas, eps, decays) = (0.05, [0.8, 0.95], 1e-4, optim::all as Decays);
-    let adam =
-        |weight_decay| Box::new(AdamOptions { learning_rate, betas, eps, weight_decay, decays });
-    let adamw =
-        |weight_decay| Box::new(AdamWOptions { learning_rate, betas, eps, weight_decay, decays });
+    let adam = |weight_decay| -> Box<dyn Both<B>> {
+        Box::new(AdamOptions { learning_rate, betas, eps, weight_decay, decays })
+    };
+    let adamw = |weight_decay| -> Box<dyn Both<B>> {
+        Box::new(AdamWOptions { learning_rate, betas, eps, weight_decay, decays })
+    };
     vec![
         (sgd(0.0, 0.0, 0.0, false), 2),
         (sgd(0.0, 0.0, 0.2, false), 1),
@@ -39,24 +41,26 @@ fn updates() -> Vec<(Box<dyn Both>, u64)> {
     ]
 }
 
-/// Compares the kernels with the formulas in tensor operations on the reference backend, in `f64`, which
-/// `optim/torch.rs` compares with PyTorch.
-#[test]
-fn every_step_matches_its_formula() {
+/// Compares the kernels, if the backend has any, with the formulas in tensor operations on the reference backend, in
+/// `f64`, which `optim/torch.rs` compares with PyTorch.
+pub fn steps_match_their_formulas<B: Tested>() {
     let (mut seen, mut rng) = (Disagreements::default(), Rng(6));
-    for dtype in FLOATS {
+    for dtype in floats::<B>() {
         for shape in [&[][..], &[0], &[1], &[7], &[33, 65], &[3, 0, 2], &[5, 1030]] {
-            for (update, number) in updates() {
+            for (update, number) in updates::<B>() {
                 let all = [-2.0, -2.0, 0.0, -2.0].map(|low| {
                     let fill = Fill::plain(low, 2.0);
                     Input::new(dtype, shape, Arrangement::Contiguous, || fill.draw(&mut rng, dtype))
                 });
                 let step = Step { path: "", shape: &all[0].shape, number };
-                let op = Update::<CpuBackend>::kernel(&*update, &step).unwrap();
-                let [mut p, s, v, g] = all.each_ref().map(|x| x.on::<CpuBackend>());
+                let op = Update::<B>::kernel(&*update, &step).unwrap();
+                let [mut p, s, v, g] = all.each_ref().map(|x| x.on::<B>());
                 let mut state = [s, v];
                 let state = &mut state[..op.states()];
-                CpuBackend::update(&op, &mut p, &g, state).unwrap();
+                match B::update(&op, &mut p, &g, state) {
+                    Err(Error::Unsupported { .. }) => return,
+                    done => done.unwrap(),
+                }
 
                 let [old, s, v, g] =
                     all.each_ref().map(|x| Tensor::<Reference>::from_data(wide(x)));
@@ -70,7 +74,7 @@ fn every_step_matches_its_formula() {
                     let want = Reference::cast(want.data(), dtype);
                     let context = || format!("{op:?} {dtype} {shape:?}, tensor {k}");
                     let tolerance = Tolerance::absolute(bounds);
-                    seen.compare::<CpuBackend>(context, Ok(got), want, &tolerance);
+                    seen.compare::<B>(context, Ok(got), want, &tolerance);
                 }
             }
         }

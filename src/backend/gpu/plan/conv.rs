@@ -1,0 +1,119 @@
+//! Convolutions and their gradients, as products in tiles whose second factor is read from the images.
+//!
+//! ```text
+//! words   0..4   those of the tiles       4  groups      5, 6  channels of the images, of the windows in a group
+//!         7..25  those of the windows    25  1 with a bias
+//! ```
+
+use crate::error::Result;
+use crate::ops::Activation;
+use crate::shape::Shape;
+
+use super::super::shader::{Module, Source, Store, WORDS};
+use super::expressions::unary;
+use super::matmul::Tiles;
+use super::windows::Windows;
+use super::{Plan, Words, word};
+
+/// Which of the three convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// From images and filters, with a bias and the activation of the sums.
+    Forward(Option<Activation>),
+    /// The gradient of the images.
+    Transpose,
+    /// The gradient of the filters.
+    Weight,
+}
+
+/// A convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Conv {
+    kind: Kind,
+    store: Store,
+    tiles: Tiles,
+}
+
+/// Numbers of images and channels.
+#[derive(Clone, Copy, Debug)]
+pub struct Channels {
+    /// Images.
+    pub images: usize,
+    /// Groups of channels.
+    pub groups: usize,
+    /// Channels of the images in a group.
+    pub inputs: usize,
+    /// Channels of the windows in a group, one for each filter.
+    pub outputs: usize,
+}
+
+impl Conv {
+    /// The module.
+    pub fn module(self) -> Module {
+        let Conv { kind, store, tiles } = self;
+        let (name, text, operands) = match kind {
+            Kind::Forward(_) => ("conv", include_str!("../shaders/conv.wgsl"), 3),
+            Kind::Transpose => {
+                ("conv_transpose", include_str!("../shaders/conv_transpose.wgsl"), 2)
+            }
+            Kind::Weight => {
+                ("conv_weight_grad", include_str!("../shaders/conv_weight_grad.wgsl"), 2)
+            }
+        };
+        let mut source = Source::new(&[store; 3][..operands]);
+        source.result("y", store);
+        source.add(include_str!("../shaders/windows.wgsl"));
+        let mut after = "";
+        match kind {
+            Kind::Forward(activation) => {
+                let expression = activation.map_or("a", |activation| unary(activation.op()));
+                source.add(&format!("fn activation(a: f32) -> f32 {{ return {expression}; }}"));
+                source.math();
+                after = activation.map_or("", |activation| activation.op().name());
+            }
+            Kind::Transpose => source.math(),
+            Kind::Weight => {}
+        }
+        source.add(text);
+        tiles.add_main(&mut source);
+        source.finish(format!("{name}_{}_{}_{after}", store.name(), tiles.name()))
+    }
+
+    /// The dispatches of a convolution of contiguous operands.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
+    pub fn plans(
+        op: &'static str,
+        shape: &Shape,
+        (kind, store): (Kind, Store),
+        channels: Channels,
+        windows: &Windows,
+        has_bias: bool,
+    ) -> Result<Vec<Plan<Conv>>> {
+        let Channels { images, groups, inputs, outputs } = channels;
+        let volume = |extents: [usize; 3]| extents.into_iter().fold(1, usize::saturating_mul);
+        let [pixels, places, count] = [windows.image, windows.kernel, windows.windows].map(volume);
+        let matrices = images.saturating_mul(groups);
+        for numel in [
+            matrices.saturating_mul(inputs).saturating_mul(pixels),
+            matrices.saturating_mul(outputs).saturating_mul(count),
+            groups.saturating_mul(outputs).saturating_mul(inputs).saturating_mul(places),
+        ] {
+            word(op, shape, numel)?;
+        }
+        let sizes = match kind {
+            Kind::Forward(_) => [outputs, count, inputs * places, matrices],
+            Kind::Transpose => [inputs, pixels, outputs * places, matrices],
+            Kind::Weight => [outputs, inputs * places, images * count, groups],
+        };
+        let mut words = Words::from_elem(0, WORDS);
+        for (at, x) in [groups, inputs, outputs].into_iter().enumerate() {
+            words[4 + at] = word(op, shape, x)?;
+        }
+        windows.put(op, shape, &mut words)?;
+        words[25] = has_bias.into();
+        let tiles = Tiles::of(sizes[0], sizes[1]);
+        tiles.plans(op, shape, Conv { kind, store, tiles }, sizes, words)
+    }
+}

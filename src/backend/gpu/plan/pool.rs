@@ -1,0 +1,78 @@
+//! Pooling: a thread for each window, or for each pixel of a gradient.
+//!
+//! ```text
+//! words   0  elements of the result     1  threads in a row of the grid     2  1 if padding counts in a divisor
+//!         7..25  those of the windows
+//! ```
+
+use crate::error::Result;
+use crate::shape::Shape;
+
+use super::super::shader::{GROUP, Module, Source, Store, WORDS};
+use super::windows::Windows;
+use super::{Plan, Words, grid_of, word};
+
+/// A pooling, or a gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "those of `FusedOp`")]
+pub enum Pool {
+    Max { store: Store, with_positions: bool },
+    Avg(Store),
+    AvgGrad(Store),
+}
+
+impl Pool {
+    /// The module.
+    pub fn module(self) -> Module {
+        let (name, store, text) = match self {
+            Pool::Max { store, .. } => {
+                ("max_pool", store, include_str!("../shaders/max_pool.wgsl"))
+            }
+            Pool::Avg(store) => ("avg_pool", store, include_str!("../shaders/avg_pool.wgsl")),
+            Pool::AvgGrad(store) => {
+                ("avg_pool_grad", store, include_str!("../shaders/avg_pool_grad.wgsl"))
+            }
+        };
+        let mut source = Source::new(&[store]);
+        source.result("y", store);
+        source.add(include_str!("../shaders/windows.wgsl"));
+        let mut after = "";
+        match self {
+            Pool::Max { with_positions: true, .. } => {
+                source.index_result("position");
+                after = "_with_positions";
+            }
+            Pool::Max { .. } => source.add("fn write_position(i: u32, x: u32) {}"),
+            Pool::Avg(_) | Pool::AvgGrad(_) => source.add(include_str!("../shaders/divisor.wgsl")),
+        }
+        source.math();
+        source.add(text);
+        source.add(&format!(
+            "@compute @workgroup_size({GROUP})\n\
+             fn main(@builtin(global_invocation_id) thread: vec3<u32>) {{\n    \
+             let i = thread.x + thread.y * p.words[1];\n    \
+             if i < p.words[0] {{ element(i); }}\n}}"
+        ));
+        source.finish(format!("{name}_{}{after}", store.name()))
+    }
+
+    /// The dispatch for a contiguous operand, of `numel` elements of the result.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
+    pub fn plan(
+        self,
+        op: &'static str,
+        shape: &Shape,
+        numel: usize,
+        windows: &Windows,
+        counts_padding: bool,
+    ) -> Result<Plan<Pool>> {
+        word(op, shape, shape.numel())?;
+        let mut words = Words::from_elem(0, WORDS);
+        let (grid, row) = grid_of(numel);
+        (words[0], words[1], words[2]) = (word(op, shape, numel)?, row, counts_padding.into());
+        windows.put(op, shape, &mut words)?;
+        Ok(Plan { kernel: self, words, grid })
+    }
+}

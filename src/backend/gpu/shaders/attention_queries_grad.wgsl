@@ -1,0 +1,49 @@
+// A query q of weights w and upstream gradient g: with d the inner product of g and the result, the gradient of the
+// score of a key k with value v is w (g v - d), and that of q the sum of k times these.
+fn row(r: u32, thread: u32) {
+    let depth = p.words[8];
+    let width = p.words[11];
+    let rows = p.words[0];
+    let batch = r / p.words[2];
+    let i = r % p.words[2];
+    let seen = keys_seen(i);
+    let threads = p.words[19];
+    let column = thread % threads;
+    for (var k = thread; k < depth; k += 256u) { first_row[k] = a(r * depth + k); }
+    for (var k = thread; k < width; k += 256u) { second_row[k] = g(r * width + k); }
+    let m = statistic(r);
+    let inverse = statistic(rows + r);
+    let d = statistic(2u * rows + r);
+    var sums: array<f32, 4>;
+    for (var first = 0u; first < seen; first += 256u) {
+        workgroupBarrier();
+        let j = first + thread;
+        var slope = 0.0;
+        if j < seen {
+            let key = batch * p.words[3] + j;
+            var product = 0.0;
+            for (var k = 0u; k < depth; k++) { product += first_row[k] * b(key * depth + k); }
+            var upstream = 0.0;
+            for (var k = 0u; k < width; k++) { upstream += second_row[k] * c(key * width + k); }
+            let weight = weight_of(score(product, batch, i, j), m) * inverse;
+            if weight != 0.0 || is_nan(weight) {
+                slope = weight * (upstream * kept(batch, i, j) - d) * bitcast<f32>(p.words[12]);
+            }
+        }
+        weights[0][thread] = slope;
+        workgroupBarrier();
+        let count = min(seen - first, 256u);
+        for (var e = 0u; e < 4u; e++) {
+            let at = column + e * threads;
+            if at >= depth { break; }
+            for (var k = thread / threads; k < count; k += 256u / threads) {
+                sums[e] += weights[0][k] * b((batch * p.words[3] + first + k) * depth + at);
+            }
+        }
+    }
+    for (var e = 0u; e < 4u; e++) {
+        let total = sum_of_parts(sums[e], thread, threads);
+        let at = column + e * threads;
+        if thread < threads && at < depth { write_y(r * depth + at, total); }
+    }
+}

@@ -1,0 +1,49 @@
+// What the kernels of attention share. The words are those of plan/attention.rs.
+var<workgroup> first_row: array<f32, 1024>;
+var<workgroup> second_row: array<f32, 1024>;
+// Two weights for each of a block of 256 rows.
+var<workgroup> weights: array<array<f32, 256>, 2>;
+
+// The score of query i and key j whose inner product is `product`; -infinity if the query does not see the key.
+fn score(product: f32, batch: u32, i: u32, j: u32) -> f32 {
+    if p.words[13] != 0u && j + p.words[2] > i + p.words[3] { return -infinity(); }
+    let at = p.words[14] + batch * p.words[15] + i * p.words[16] + j * p.words[17];
+    return masked(product * bitcast<f32>(p.words[12]), at);
+}
+
+// What dropout multiplies the weight by.
+fn kept(batch: u32, i: u32, j: u32) -> f32 {
+    if !DROPS { return 1.0; }
+    let number = (batch * p.words[2] + i) * p.words[3] + j;
+    return select(bitcast<f32>(p.words[10]), 0.0, random_word(number) < p.words[9]);
+}
+
+// e^(x - m), 0 for those that are not seen.
+fn weight_of(x: f32, m: f32) -> f32 {
+    if x == -infinity() || m == -infinity() { return 0.0; }
+    return exponential(x - m);
+}
+
+// Number of keys that query i may see.
+fn keys_seen(i: u32) -> u32 {
+    let all = p.words[3];
+    if p.words[13] == 0u { return all; }
+    let last = i + all + 1u;
+    return min(select(last - p.words[2], 0u, last < p.words[2]), all);
+}
+
+// The first query that may see key j.
+fn first_to_see(j: u32) -> u32 {
+    let past = j + p.words[2];
+    return select(0u, past - min(past, p.words[3]), p.words[13] != 0u);
+}
+
+// The sum over all threads that have the same column among `width`, for the threads below `width`.
+fn sum_of_parts(x: f32, thread: u32, width: u32) -> f32 {
+    workgroupBarrier();
+    weights[0][thread] = x;
+    workgroupBarrier();
+    var sum = 0.0;
+    for (var at = thread; at < 256u; at += width) { sum += weights[0][at]; }
+    return sum;
+}

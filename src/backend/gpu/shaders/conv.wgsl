@@ -1,0 +1,29 @@
+// a: filters, b: images, c: bias. A matrix is an image's group: [filters, channels and places] times [channels and
+// places, windows].
+var<private> from_filters: u32;
+var<private> from_images: u32;
+var<private> first_filter: u32;
+
+fn begin(matrix: u32) {
+    first_filter = (matrix % p.words[4]) * p.words[6];
+    from_filters = first_filter * p.words[2];
+    from_images = matrix * p.words[5] * volume(image());
+}
+
+fn left(row: u32, k: u32) -> f32 { return a(from_filters + row * p.words[2] + k); }
+
+fn right(k: u32, column: u32) -> f32 {
+    let places = volume(extents());
+    let pixel = pixel_of(place_of(column, windows()), place_of(k % places, extents()));
+    if !is_pixel(pixel) { return 0.0; }
+    return b(from_images + (k / places) * volume(image()) + index_of(pixel, image()));
+}
+
+fn left_runs_down() -> bool { return false; }
+fn right_runs_down() -> bool { return false; }
+
+fn put(matrix: u32, row: u32, column: u32, x: f32) {
+    var sum = x;
+    if p.words[25] != 0u { sum += c(first_filter + row); }
+    write_y((matrix * p.words[0] + row) * p.words[1] + column, activation(sum));
+}

@@ -1,0 +1,39 @@
+// a: filters, b: the upstream gradient. A matrix is an image's group: [channels, filters and places] times [filters and
+// places, pixels].
+var<private> from_filters: u32;
+var<private> from_windows: u32;
+
+fn begin(matrix: u32) {
+    from_filters = (matrix % p.words[4]) * p.words[6] * p.words[5] * volume(extents());
+    from_windows = matrix * p.words[6] * volume(windows());
+}
+
+fn left(row: u32, k: u32) -> f32 {
+    let places = volume(extents());
+    return a(from_filters + ((k / places) * p.words[5] + row) * places + k % places);
+}
+
+fn window_at(k: u32, column: u32) -> vec3<u32> {
+    return window_of(place_of(column, image()), place_of(k % volume(extents()), extents()));
+}
+
+fn right(k: u32, column: u32) -> f32 {
+    let window = window_at(k, column);
+    if !is_window(window) { return 0.0; }
+    return b(from_windows + (k / volume(extents())) * volume(windows()) + index_of(window, windows()));
+}
+
+fn left_runs_down() -> bool { return false; }
+fn right_runs_down() -> bool { return false; }
+
+fn put(matrix: u32, row: u32, column: u32, x: f32) {
+    var sum = x;
+    if is_nan(sum) {
+        // Perhaps of an infinite filter and a place that no window has there: once more, of those that are there.
+        sum = 0.0;
+        for (var k = 0u; k < p.words[2]; k++) {
+            if is_window(window_at(k, column)) { sum += left(row, k) * right(k, column); }
+        }
+    }
+    write_y((matrix * p.words[0] + row) * p.words[1] + column, sum);
+}

@@ -1,0 +1,68 @@
+// A product in tiles. A workgroup computes a tile of TILE x TILE, a thread EACH x EACH of it: rows and columns 16 apart, so
+// that neighbouring threads read and write neighbouring elements. The tiles of both factors, 16 deep, lie in workgroup
+// memory. The kernel has
+//   begin(matrix)                   what it finds once for a matrix
+//   left(row, k), right(k, column)  the factors
+//   left_runs_down(), right_runs_down()
+//                                   true if neighbouring rows are neighbours in memory, and not neighbouring columns
+//   put(matrix, row, column, x)     the product
+var<workgroup> tile_a: array<array<f32, TILE>, 16>;
+var<workgroup> tile_b: array<array<f32, TILE>, 16>;
+
+@compute @workgroup_size(16, 16)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_id) thread: vec3<u32>,
+    @builtin(local_invocation_index) number: u32,
+) {
+    let m = p.words[0];
+    let n = p.words[1];
+    let depth = p.words[2];
+    let matrix = group.z + p.words[3];
+    begin(matrix);
+    let top = group.y * TILE;
+    let left_edge = group.x * TILE;
+    let a_runs_down = left_runs_down();
+    let b_runs_down = right_runs_down();
+    var sums: array<array<f32, EACH>, EACH>;
+    for (var k = 0u; k < depth; k += 16u) {
+        for (var i = 0u; i < EACH; i++) {
+            let at = number + i * 256u;
+            var row = at / 16u;
+            var column = at % 16u;
+            if a_runs_down {
+                row = at % TILE;
+                column = at / TILE;
+            }
+            var x = 0.0;
+            if top + row < m && k + column < depth { x = left(top + row, k + column); }
+            tile_a[column][row] = x;
+            row = at / TILE;
+            column = at % TILE;
+            if b_runs_down {
+                row = at % 16u;
+                column = at / 16u;
+            }
+            x = 0.0;
+            if k + row < depth && left_edge + column < n { x = right(k + row, left_edge + column); }
+            tile_b[row][column] = x;
+        }
+        workgroupBarrier();
+        for (var i = 0u; i < 16u; i++) {
+            for (var y = 0u; y < EACH; y++) {
+                let x = tile_a[i][thread.y + 16u * y];
+                for (var z = 0u; z < EACH; z++) {
+                    sums[y][z] += x * tile_b[i][thread.x + 16u * z];
+                }
+            }
+        }
+        workgroupBarrier();
+    }
+    for (var y = 0u; y < EACH; y++) {
+        let row = top + thread.y + 16u * y;
+        for (var z = 0u; z < EACH; z++) {
+            let column = left_edge + thread.x + 16u * z;
+            if row < m && column < n { put(matrix, row, column, sums[y][z]); }
+        }
+    }
+}

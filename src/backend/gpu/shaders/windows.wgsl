@@ -1,0 +1,29 @@
+// Windows that slide over images. The words are those of plan/windows.rs.
+fn three(at: u32) -> vec3<u32> { return vec3(p.words[at], p.words[at + 1u], p.words[at + 2u]); }
+fn image() -> vec3<u32> { return three(7u); }
+fn extents() -> vec3<u32> { return three(10u); }
+fn windows() -> vec3<u32> { return three(13u); }
+fn stride() -> vec3<u32> { return three(16u); }
+fn dilation() -> vec3<u32> { return three(19u); }
+fn padding() -> vec3<u32> { return three(22u); }
+
+fn volume(x: vec3<u32>) -> u32 { return x.x * x.y * x.z; }
+fn index_of(at: vec3<u32>, all: vec3<u32>) -> u32 { return (at.x * all.y + at.y) * all.z + at.z; }
+fn place_of(i: u32, all: vec3<u32>) -> vec3<u32> {
+    return vec3(i / (all.y * all.z), (i / all.z) % all.y, i % all.z);
+}
+
+// The pixel at a place of a window. Outside the image a coordinate is not below its extent: those below 0 wrap.
+fn pixel_of(window: vec3<u32>, place: vec3<u32>) -> vec3<u32> {
+    return window * stride() + place * dilation() - padding();
+}
+fn is_pixel(at: vec3<u32>) -> bool { return all(at < image()); }
+
+// The window that has this pixel at a place; `windows()` if there is none.
+fn window_of(pixel: vec3<u32>, place: vec3<u32>) -> vec3<u32> {
+    let start = pixel + padding() - place * dilation();
+    let window = start / stride();
+    if any(window * stride() != start) || any(window >= windows()) { return windows(); }
+    return window;
+}
+fn is_window(at: vec3<u32>) -> bool { return all(at < windows()); }
