@@ -12,8 +12,10 @@ use swath::nn::{Func, Linear, Module, Sequential, Visit};
 use swath::optim::{self, Adam, AdamOptions, AdamW, AdamWOptions, Optimizer};
 use swath::prelude::*;
 
-use model::{Gpt, Sizes, T};
+use model::{Gpt, Sizes};
 use support::{Limit, Suite};
+
+type T = Tensor<CpuBackend>;
 
 /// Draws `count` tokens less than `below`.
 fn tokens(count: usize, below: u64, rng: &mut Rng) -> Vec<i64> {

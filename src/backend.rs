@@ -21,12 +21,14 @@
 pub mod any;
 mod checks;
 mod composite;
+mod convert;
 pub mod cpu;
 #[cfg(feature = "wgpu")]
 pub mod gpu;
 pub mod reference;
 pub(crate) mod windows;
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use smallvec::SmallVec;
@@ -44,6 +46,7 @@ pub(crate) use checks::{
     check_arithmetic, check_dtype, check_indices, check_len, check_mask, check_same_shape,
     check_step, common, joined_shape, no_tensor, reduced_dtype,
 };
+pub use convert::IntoBackend;
 
 /// Metadata of a backend's tensor.
 pub trait TensorData: Clone + Debug + Send + Sync + 'static {
@@ -375,19 +378,19 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    engine!(engine_methods, Self);
-}
-
-/// Conversion of tensors between backends.
-pub trait IntoBackend<Target: Backend>: Backend {
-    /// Copies a tensor to the other backend.
-    fn convert(x: &Self::Tensor) -> Result<Target::Tensor>;
-}
-
-impl<Source: Backend, Target: Backend> IntoBackend<Target> for Source {
-    fn convert(x: &Self::Tensor) -> Result<Target::Tensor> {
-        Target::from_host(Source::to_host(x)?, *x.shape())
+    /// The tensor that [`IntoBackend`] may share with another backend.
+    #[doc(hidden)]
+    fn shared(x: &Self::Tensor) -> &dyn Any {
+        x
     }
+
+    /// A handle to the storage of another backend's tensor, if it can be one of this backend.
+    #[doc(hidden)]
+    fn adopt(x: &dyn Any) -> Option<Self::Tensor> {
+        x.downcast_ref::<Self::Tensor>().cloned()
+    }
+
+    engine!(engine_methods, Self);
 }
 
 fn filled<B: Backend>(op: &'static str, shape: Shape, value: f64) -> Result<B::Tensor> {

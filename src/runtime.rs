@@ -12,7 +12,7 @@ pub(crate) mod workspace;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use swath_kernels::Isa;
 
@@ -21,7 +21,7 @@ pub use memory::PoolStats;
 use crate::blas::{self, BlasInfo};
 use crate::error::{Error, Result};
 
-/// Configuration of the CPU backend. `Display` prints it in a few lines.
+/// Configuration of the CPU backend, and the GPUs in use. `Display` prints it in a few lines.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RuntimeInfo {
@@ -33,6 +33,41 @@ pub struct RuntimeInfo {
     pub blas: BlasInfo,
     /// Statistics of the memory pool.
     pub pool: PoolStats,
+    /// The GPUs that this process has used.
+    pub gpus: Vec<GpuInfo>,
+}
+
+/// A GPU and its memory, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct GpuInfo {
+    /// Name of the backend.
+    pub backend: &'static str,
+    /// Name of the device.
+    pub name: String,
+    /// Memory of tensors.
+    pub used: usize,
+    /// The most that tensors had.
+    pub peak: usize,
+    /// Memory that is kept for the next tensors.
+    pub kept: usize,
+}
+
+impl fmt::Display for GpuInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GpuInfo { backend, name, used, peak, kept } = self;
+        let [used, peak, kept] = [used, peak, kept].map(|bytes| *bytes as f64 / (1 << 20) as f64);
+        write!(f, "{name} by {backend}, {used:.1} MiB used, {peak:.1} at most, {kept:.1} kept")
+    }
+}
+
+/// What tells the state of each GPU that was opened.
+static GPUS: Mutex<Vec<fn() -> GpuInfo>> = Mutex::new(Vec::new());
+
+/// Adds a GPU to [`info`].
+#[cfg(feature = "wgpu")]
+pub(crate) fn add_gpu(state: fn() -> GpuInfo) {
+    GPUS.lock().unwrap_or_else(PoisonError::into_inner).push(state);
 }
 
 impl fmt::Display for RuntimeInfo {
@@ -40,7 +75,8 @@ impl fmt::Display for RuntimeInfo {
         writeln!(f, "kernels  {}", self.isa)?;
         writeln!(f, "threads  {}", self.threads)?;
         writeln!(f, "matmul   {}", self.blas)?;
-        write!(f, "memory   {}", self.pool)
+        write!(f, "memory   {}", self.pool)?;
+        self.gpus.iter().try_for_each(|gpu| write!(f, "\ngpu      {gpu}"))
     }
 }
 
@@ -53,11 +89,13 @@ impl fmt::Display for RuntimeInfo {
 /// # Panics
 /// Panics like [`isa`].
 pub fn info() -> RuntimeInfo {
+    let gpus = GPUS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     RuntimeInfo {
         isa: isa(),
         threads: parallel::threads(),
         blas: blas::info(),
         pool: memory::stats(),
+        gpus: gpus.iter().map(|state| state()).collect(),
     }
 }
 

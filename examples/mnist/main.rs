@@ -24,12 +24,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use swath::Device;
 use swath::io::safetensors::TrainingState;
 use swath::nn::{self, Module as _, loss};
 use swath::optim::{AdamW, AdamWOptions, CosineSchedule, Optimizer as _, Schedule as _};
 use swath::prelude::*;
 
-/// A tensor of the CPU backend.
+/// A tensor of the CPU backend, where the images are.
 pub type Tensor = swath::Tensor<CpuBackend>;
 
 /// Error of a run.
@@ -47,6 +48,7 @@ usage: mnist [OPTIONS]
   --steps N       training steps of 64 images (default 1000)
   --lr RATE       learning rate at the start, which falls along a cosine to 0 (default 0.002)
   --seed N        seed of all random numbers (default 42)
+  --device NAME   cpu (default), or a GPU: wgpu or metal, in a build with the feature of that name
   --threads N     threads (default: all cores); results do not depend on it
   --resume        continue the run that Ctrl-C saved in --out
   --out FOLDER    output folder (default target/mnist): model.safetensors, confusion.png,
@@ -65,6 +67,7 @@ struct Options {
     steps: u64,
     rate: f64,
     seed: u64,
+    device: Device,
     threads: Option<usize>,
     resume: bool,
     out: PathBuf,
@@ -80,6 +83,7 @@ impl Options {
             steps: 1000,
             rate: 2e-3,
             seed: 42,
+            device: Device::Cpu,
             threads: None,
             resume: false,
             out,
@@ -91,6 +95,7 @@ impl Options {
                 Long("steps") => options.steps = parser.value()?.parse()?,
                 Long("lr") => options.rate = parser.value()?.parse()?,
                 Long("seed") => options.seed = parser.value()?.parse()?,
+                Long("device") => options.device = parser.value()?.parse()?,
                 Long("threads") => options.threads = Some(parser.value()?.parse()?),
                 Long("resume") => options.resume = true,
                 Long("out") => options.out = parser.value()?.into(),
@@ -137,7 +142,7 @@ fn say(text: impl std::fmt::Display) {
 }
 
 fn main() -> ExitCode {
-    match Options::parse().and_then(|options| options.map_or(Ok(()), |options| run(&options))) {
+    match Options::parse().and_then(|options| options.map_or(Ok(()), |options| start(&options))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("mnist: {error}");
@@ -146,7 +151,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+/// Runs on the device of the options.
+fn start(options: &Options) -> Result<(), Failure> {
+    match options.device {
+        Device::Cpu => run::<CpuBackend>(options),
+        #[cfg(feature = "wgpu")]
+        Device::Wgpu => run::<swath::WgpuBackend>(options),
+        other => {
+            other.check()?;
+            Err(format!("--device: expected cpu, wgpu or metal, got {other}").into())
+        }
+    }
+}
+
+fn run<B: Backend>(options: &Options) -> Result<(), Failure> {
     swath::runtime::check()?;
     if let Some(threads) = options.threads {
         swath::runtime::set_threads(threads)?;
@@ -160,7 +178,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             [digits::draw(20_000, &mut rng.stream(1))?, digits::draw(2_000, &mut rng.stream(2))?]
         }
     };
-    let mut model = model::network(&mut rng.stream(3))?;
+    let mut model = model::network::<B>(&mut rng.stream(3))?;
     let mut optimizer =
         AdamW::new(AdamWOptions { learning_rate: options.rate, ..Default::default() })?;
     let mut batches = rng.stream(4);
@@ -194,6 +212,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         let indices: Vec<i64> =
             (0..BATCH).map(|_| batches.below(training.len() as u64) as i64).collect();
         let (x, digits) = training.select(&indices)?;
+        let (x, digits) = (x.to_backend()?, digits.to_backend()?);
         let loss = loss::cross_entropy(&model.forward(&x)?, &digits)?;
         let gradients = loss.backward()?;
         optimizer.set_learning_rate(schedule.rate(step));
@@ -248,10 +267,11 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// The digits that the model sees in images.
-fn classify(model: &dyn nn::Module<CpuBackend>, images: &Images) -> Result<Vec<i64>> {
+fn classify<B: Backend>(model: &dyn nn::Module<B>, images: &Images) -> Result<Vec<i64>> {
     let mut predicted = Vec::with_capacity(images.len());
     for first in (0..images.len()).step_by(EVALUATED) {
         let x = images.pixels.narrow(0, first, EVALUATED.min(images.len() - first))?;
+        let x = x.to_backend()?;
         predicted.extend(no_grad(|| model.forward(&x))?.argmax(1, false)?.to_vec::<i64>()?);
     }
     Ok(predicted)

@@ -7,7 +7,7 @@ use swath::prelude::*;
 use swath::{ConvOptions, Padding, PoolOptions};
 
 /// Returns a network from images `[n, 1, 28, 28]` to logits `[n, 10]`.
-pub fn network(rng: &mut Rng) -> Result<Sequential> {
+pub fn network<B: Backend>(rng: &mut Rng) -> Result<Sequential<B>> {
     let conv = ConvOptions { padding: Padding::Same, ..Default::default() };
     // Batch normalization subtracts the mean, and a bias with it.
     let options = ConvLayerOptions { conv, bias: false, ..Default::default() };

@@ -8,7 +8,6 @@ use sha2::{Digest, Sha256};
 use swath::prelude::*;
 
 use crate::Failure;
-use crate::model::T;
 
 /// A text as tokens. A token is the index of its character in the sorted vocabulary.
 pub struct Corpus {
@@ -18,50 +17,34 @@ pub struct Corpus {
     files: usize,
 }
 
-/// Input tokens `[batch, context]` and target tokens of the same shape: the token that follows each input. The
-/// memory is reused for each step.
-pub struct Batch {
-    pub inputs: T,
-    pub targets: T,
-    /// Start of each window in the text.
-    starts: Vec<usize>,
+/// Input tokens `[batch, context]` and target tokens of the same shape: the token that follows each input.
+pub struct Batch<B: Backend> {
+    pub inputs: Tensor<B>,
+    pub targets: Tensor<B>,
 }
 
-impl Batch {
-    /// Returns a batch of zeros.
-    pub fn new(batch: usize, context: usize) -> Result<Self> {
-        let zeros = || T::zeros((batch, context), DType::I64);
-        Ok(Batch { inputs: zeros()?, targets: zeros()?, starts: vec![0; batch] })
+impl<B: Backend> Batch<B> {
+    /// Returns a batch of windows of the text at random positions.
+    pub fn draw(text: &[i64], batch: usize, context: usize, rng: &mut Rng) -> Result<Self> {
+        let positions = (text.len() - context) as u64;
+        Self::at(text, context, (0..batch).map(|_| rng.below(positions) as usize))
     }
 
-    /// Fills the batch with windows of the text at random positions.
-    pub fn draw(&mut self, text: &[i64], rng: &mut Rng) -> Result<()> {
-        let positions = (text.len() - self.inputs.dims()[1]) as u64;
-        self.starts.iter_mut().for_each(|start| *start = rng.below(positions) as usize);
-        self.fill(text)
-    }
-
-    /// Fills the batch with consecutive windows of the text, from `first` on. Windows that would exceed the text
-    /// are moved back to end with it.
-    pub fn fill_from(&mut self, text: &[i64], first: usize) -> Result<()> {
-        let context = self.inputs.dims()[1];
+    /// Returns a batch of consecutive windows of the text, from `first` on. Windows that would exceed the text are
+    /// moved back to end with it.
+    pub fn consecutive(text: &[i64], batch: usize, context: usize, first: usize) -> Result<Self> {
         let last = text.len() - context - 1;
-        for (i, start) in self.starts.iter_mut().enumerate() {
-            *start = (first + i * context).min(last);
-        }
-        self.fill(text)
+        Self::at(text, context, (0..batch).map(|i| (first + i * context).min(last)))
     }
 
-    /// Copies the windows at `starts` into the inputs, and one token further into the targets.
-    fn fill(&mut self, text: &[i64]) -> Result<()> {
-        let context = self.inputs.dims()[1];
-        for (tensor, shift) in [(&mut self.inputs, 0), (&mut self.targets, 1)] {
-            let rows = tensor.as_slice_mut::<i64>()?.chunks_exact_mut(context);
-            for (row, &start) in rows.zip(&self.starts) {
-                row.copy_from_slice(&text[start + shift..][..context]);
-            }
-        }
-        Ok(())
+    /// Returns a batch of the windows that start at these tokens; the targets are one token further.
+    fn at(text: &[i64], context: usize, starts: impl Iterator<Item = usize>) -> Result<Self> {
+        let starts: Vec<usize> = starts.collect();
+        let tokens = |shift: usize| {
+            let windows = starts.iter().flat_map(|start| &text[start + shift..][..context]);
+            Tensor::from_vec(windows.copied().collect(), (starts.len(), context))
+        };
+        Ok(Batch { inputs: tokens(0)?, targets: tokens(1)? })
     }
 }
 

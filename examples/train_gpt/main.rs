@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use swath::Device;
 use swath::nn;
 use swath::prelude::*;
 
@@ -57,7 +58,7 @@ macro_rules! say {
 pub(crate) use say;
 
 fn main() -> ExitCode {
-    match Options::from_command_line().and_then(|options| options.map_or(Ok(()), |o| run(&o))) {
+    match Options::from_command_line().and_then(|options| options.map_or(Ok(()), |o| start(&o))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("train_gpt: {error}");
@@ -66,7 +67,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+/// Runs on the device of the options.
+fn start(options: &Options) -> Result<(), Failure> {
+    match options.device.unwrap_or(Device::Cpu) {
+        Device::Cpu => run::<CpuBackend>(options),
+        #[cfg(feature = "wgpu")]
+        Device::Wgpu => run::<swath::WgpuBackend>(options),
+        other => {
+            other.check()?;
+            Err(format!("--device: expected cpu, wgpu or metal, got {other}").into())
+        }
+    }
+}
+
+fn run<B: Backend>(options: &Options) -> Result<(), Failure> {
     swath::runtime::check()?;
     if let Some(threads) = options.threads {
         swath::runtime::set_threads(threads)?;
@@ -87,7 +101,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             corpus.encode(text).map_err(|c| format!("--prompt: the training text has no {c:?}"))?
         }
     };
-    let mut run = Run::new(plan, corpus.vocabulary().len())?;
+    let mut run = Run::<B>::new(plan, corpus.vocabulary().len())?;
     if let Some(saved) = saved {
         saved.restore(&mut run, &corpus)?;
         say!("going on after step {} of {}", run.steps(), plan.steps);
@@ -115,7 +129,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     })?;
     let start = Instant::now();
     let first = run.steps();
-    let save = |run: &Run| {
+    let save = |run: &Run<B>| {
         state::save(&folder, run, &corpus)?;
         run.write_curve(&folder)
     };
@@ -163,6 +177,7 @@ fn resume_command(options: &Options) -> String {
         add("--data", Some(path.display().to_string()));
     }
     add("--steps", options.resume.then_some(options.steps).flatten().map(|n| n.to_string()));
+    add("--device", options.device.map(|device| device.to_string()));
     add("--threads", options.threads.map(|n| n.to_string()));
     add("--sample", options.sample.map(|n| n.to_string()));
     add("--prompt", options.prompt.clone());

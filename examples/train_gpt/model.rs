@@ -6,9 +6,6 @@ use swath::nn::{
 };
 use swath::prelude::*;
 
-/// Tensors of this example.
-pub type T = Tensor<CpuBackend>;
-
 /// Sizes of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {

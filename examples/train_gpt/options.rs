@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
+use swath::Device;
+
 use crate::Failure;
 
 const HELP: &str = "\
@@ -30,6 +32,8 @@ training
   --lr RATE          peak learning rate: reached by a linear warm-up over the first tenth of the
                      steps, at most 100, then decayed along a cosine to a tenth (default 0.003)
   --seed N           seed of all random numbers (default 42)
+  --device NAME      cpu (default), or a GPU: wgpu or metal, in a build with the feature of that name. The losses
+                     of a GPU are close to the CPU's, not the same bits.
   --threads N        threads (default: all cores); results do not depend on it
   --resume           continue the run saved in --out, with the same losses and parameters, bit for
                      bit, as without the interruption. Its sizes, data and seed cannot be changed.
@@ -62,6 +66,7 @@ pub struct Options {
     pub batch: Option<usize>,
     pub rate: Option<f64>,
     pub seed: Option<u64>,
+    pub device: Option<Device>,
     pub threads: Option<usize>,
     pub resume: bool,
     pub out: Option<PathBuf>,
@@ -88,6 +93,7 @@ impl Options {
                 Long("batch") => options.batch = Some(parser.value()?.parse()?),
                 Long("lr") => options.rate = Some(parser.value()?.parse()?),
                 Long("seed") => options.seed = Some(parser.value()?.parse()?),
+                Long("device") => options.device = Some(parser.value()?.parse()?),
                 Long("threads") => options.threads = Some(parser.value()?.parse()?),
                 Long("resume") => options.resume = true,
                 Long("out") => options.out = Some(parser.value()?.into()),

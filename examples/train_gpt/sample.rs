@@ -3,11 +3,11 @@
 use swath::nn::Module;
 use swath::prelude::*;
 
-use crate::model::{Gpt, T};
+use crate::model::Gpt;
 
 /// Samples `length` tokens after `prompt`; returns the prompt and the tokens.
-pub fn sample(
-    model: &Gpt,
+pub fn sample<B: Backend>(
+    model: &Gpt<B>,
     prompt: Vec<i64>,
     length: usize,
     temperature: f64,
@@ -18,7 +18,7 @@ pub fn sample(
     no_grad(|| {
         for _ in 0..length {
             let window = &tokens[tokens.len().saturating_sub(context)..];
-            let input = T::from_slice(window, (1, window.len()))?;
+            let input = Tensor::from_slice(window, (1, window.len()))?;
             let last = model.forward(&input)?.slice(s![0, -1])?;
             let weights = last.mul_scalar(1.0 / temperature)?.softmax(0)?.to_vec::<f32>()?;
             tokens.push(draw(&weights, rng.uniform::<f32>()));

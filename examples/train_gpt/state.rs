@@ -8,7 +8,6 @@ use swath::prelude::*;
 
 use crate::Failure;
 use crate::data::Corpus;
-use crate::model::T;
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::train::Run;
@@ -24,9 +23,10 @@ pub fn exists(folder: &Path) -> bool {
 }
 
 /// Saves the state of the run, and the model in a file of its own.
-pub fn save(folder: &Path, run: &Run, corpus: &Corpus) -> Result<(), Failure> {
+pub fn save<B: Backend>(folder: &Path, run: &Run<B>, corpus: &Corpus) -> Result<(), Failure> {
     let plan = &run.plan;
-    let numbers = plan.numbers();
+    // As text: not every backend has `F64`.
+    let numbers: Vec<String> = plan.numbers().iter().map(f64::to_string).collect();
     let (steps, held_out): (Vec<i64>, Vec<f32>) =
         run.history.held_out.iter().map(|&(step, loss)| (step as i64, loss)).unzip();
     let losses = &run.history.losses;
@@ -36,10 +36,10 @@ pub fn save(folder: &Path, run: &Run, corpus: &Corpus) -> Result<(), Failure> {
         .with_rng("batches", &run.rng)?
         .with_counter("seed", plan.seed)?
         .with_counter("corpus", corpus.fingerprint())?
-        .with_tensor("plan", T::from_slice(&numbers, numbers.len())?)
-        .with_tensor("losses", T::from_slice(losses, losses.len())?)
-        .with_tensor("held_out.step", T::from_slice(&steps, steps.len())?)
-        .with_tensor("held_out.loss", T::from_slice(&held_out, held_out.len())?)
+        .with_text("plan", &numbers.join(" "))
+        .with_tensor("losses", Tensor::from_slice(losses, losses.len())?)
+        .with_tensor("held_out.step", Tensor::from_slice(&steps, steps.len())?)
+        .with_tensor("held_out.loss", Tensor::from_slice(&held_out, held_out.len())?)
         .save(state_file(folder))?;
     let text = |key: &str, value: String| (key.to_owned(), value);
     let metadata = Metadata::from([
@@ -52,19 +52,20 @@ pub fn save(folder: &Path, run: &Run, corpus: &Corpus) -> Result<(), Failure> {
 }
 
 /// A saved run, loaded but not yet restored into a [`Run`].
-pub struct Saved {
+pub struct Saved<B: Backend> {
     pub plan: Plan,
-    state: TrainingState,
+    state: TrainingState<B>,
 }
 
-impl Saved {
+impl<B: Backend> Saved<B> {
     /// Loads the run saved in the folder. The options must agree with its plan.
     pub fn load(folder: &Path, options: &Options) -> Result<Self, Failure> {
         if !exists(folder) {
             return Err(format!("--resume: no run is saved in {}", folder.display()).into());
         }
         let state = TrainingState::load(state_file(folder))?;
-        let numbers = state.tensor("plan")?.to_vec::<f64>()?;
+        let numbers = state.text("plan").unwrap_or_default().split(' ');
+        let numbers: Vec<f64> = numbers.filter_map(|number| number.parse().ok()).collect();
         let plan = Plan::from_numbers(&numbers, state.counter("seed")?)
             .ok_or_else(|| format!("{}: invalid plan of a run", state_file(folder).display()))?;
         let done = state.tensor("losses")?.numel();
@@ -72,7 +73,7 @@ impl Saved {
     }
 
     /// Restores the saved state into `run`, a new run of the same plan.
-    pub fn restore(mut self, run: &mut Run, corpus: &Corpus) -> Result<(), Failure> {
+    pub fn restore(mut self, run: &mut Run<B>, corpus: &Corpus) -> Result<(), Failure> {
         if self.state.counter("corpus")? != corpus.fingerprint() {
             return Err("--resume: the text differs from that of the saved run; \
                         pass the same --data"

@@ -31,10 +31,10 @@ const HELD_OUT_STREAM: u64 = 3;
 pub const SAMPLE_STREAM: u64 = 4;
 
 /// A run: everything that its next step depends on, besides the text.
-pub struct Run {
+pub struct Run<B: Backend> {
     pub plan: Plan,
-    pub model: Gpt,
-    pub optimizer: AdamW<CpuBackend>,
+    pub model: Gpt<B>,
+    pub optimizer: AdamW<B>,
     /// Draws the batches.
     pub rng: Rng,
     pub history: History,
@@ -47,7 +47,7 @@ pub enum End {
     Interrupted,
 }
 
-impl Run {
+impl<B: Backend> Run<B> {
     /// Returns a run that has not done a step yet.
     pub fn new(plan: Plan, vocabulary: usize) -> Result<Self> {
         let Plan { width, layers, heads, context, dropout, .. } = plan;
@@ -83,7 +83,7 @@ impl Run {
     }
 
     /// Takes one step on a batch; returns its loss.
-    pub fn step(&mut self, batch: &Batch) -> Result<f32> {
+    pub fn step(&mut self, batch: &Batch<B>) -> Result<f32> {
         let loss = self.model.loss(&batch.inputs, &batch.targets)?;
         let value = loss.item::<f32>()?;
         if !value.is_finite() {
@@ -106,20 +106,19 @@ impl Run {
         &mut self,
         corpus: &Corpus,
         stop: &AtomicBool,
-        mut save: impl FnMut(&Run) -> Result<(), Failure>,
+        mut save: impl FnMut(&Run<B>) -> Result<(), Failure>,
     ) -> Result<End, Failure> {
         let Plan { steps, schedule, batch: rows, context, .. } = self.plan;
-        let mut batch = Batch::new(rows, context)?;
         let (held_out_every, save_every) = (schedule.div_ceil(30), schedule.div_ceil(20));
         let mut progress = Progress::new(steps, self.steps(), rows * context);
         self.history.losses.reserve((steps - self.steps()).min(1 << 20));
         let mut end = End::Done;
         while self.steps() < steps {
-            batch.draw(&corpus.training, &mut self.rng)?;
+            let batch = Batch::draw(&corpus.training, rows, context, &mut self.rng)?;
             let loss = self.step(&batch)?;
             let done = self.steps();
             if done.is_multiple_of(held_out_every) || done == steps {
-                let loss = self.held_out_sample(corpus, &mut batch)?;
+                let loss = self.held_out_sample(corpus)?;
                 self.history.held_out.push((done, loss));
             }
             progress.step(loss, self.history.held_out.last().map(|&(_, loss)| loss));
@@ -137,12 +136,13 @@ impl Run {
     }
 
     /// Returns the mean loss of a fixed set of held-out windows, in nats per character.
-    fn held_out_sample(&mut self, corpus: &Corpus, batch: &mut Batch) -> Result<f32> {
-        let mut rng = Rng::seed(self.plan.seed).stream(HELD_OUT_STREAM);
+    fn held_out_sample(&mut self, corpus: &Corpus) -> Result<f32> {
+        let Plan { batch: rows, context, seed, .. } = self.plan;
+        let mut rng = Rng::seed(seed).stream(HELD_OUT_STREAM);
         self.evaluating(|model| {
             let mut total = 0.0;
             for _ in 0..HELD_OUT_BATCHES {
-                batch.draw(&corpus.held_out, &mut rng)?;
+                let batch = Batch::draw(&corpus.held_out, rows, context, &mut rng)?;
                 total += model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
             }
             Ok(total / HELD_OUT_BATCHES as f32)
@@ -159,8 +159,7 @@ impl Run {
             let mut total = 0.0;
             for first in (0..windows).step_by(rows) {
                 let rows = rows.min(windows - first);
-                let mut batch = Batch::new(rows, context)?;
-                batch.fill_from(text, first * context)?;
+                let batch = Batch::consecutive(text, rows, context, first * context)?;
                 let loss = model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
                 total += f64::from(loss) * rows as f64;
             }
@@ -169,7 +168,7 @@ impl Run {
     }
 
     /// Calls `f` with the model in evaluation mode, without recording and without dropout.
-    pub fn evaluating<R>(&mut self, f: impl FnOnce(&Gpt) -> Result<R>) -> Result<R> {
+    pub fn evaluating<R>(&mut self, f: impl FnOnce(&Gpt<B>) -> Result<R>) -> Result<R> {
         self.model.set_training(false);
         let result = no_grad(|| f(&self.model));
         self.model.set_training(true);

@@ -19,6 +19,7 @@
 
 mod device;
 
+use std::any::Any;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -438,5 +439,23 @@ impl Backend for AnyBackend {
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<AnyTensor> {
         on!(Self::device()?, B => B::read(shape, dtype, fill).map(B::wrap))
+    }
+
+    fn shared(x: &AnyTensor) -> &dyn Any {
+        match x {
+            AnyTensor::Cpu(x) => x,
+            AnyTensor::Reference(x) => x,
+            #[cfg(feature = "wgpu")]
+            AnyTensor::Wgpu(x) => x,
+        }
+    }
+
+    fn adopt(x: &dyn Any) -> Option<AnyTensor> {
+        if let Some(x) = x.downcast_ref::<AnyTensor>() {
+            return Some(x.clone());
+        }
+        // New tensors are on the default device.
+        let device = Self::device().ok()?;
+        on!(device, B => B::adopt(x).map(B::wrap).ok_or_else(|| no_tensor("to_backend"))).ok()
     }
 }

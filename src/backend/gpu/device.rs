@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::runtime::{self, GpuInfo};
 use crate::shape::Shape;
 
 use super::driver::{Capabilities, Driver, Failure};
@@ -158,8 +159,19 @@ impl<D: Driver> Context<D> {
             pending: Vec::new(),
             findings: 0,
         };
+        runtime::add_gpu(Self::info);
         let unused = Unused { by_size: HashMap::new(), statistics: Statistics::default() };
         Context { capabilities, state: Mutex::new(state), unused: Mutex::new(unused) }
+    }
+
+    /// The device of this process and its memory.
+    fn info() -> GpuInfo {
+        let (name, memory) = match D::device() {
+            Ok(device) => (device.capabilities.name.clone(), device.statistics()),
+            Err(error) => (error.to_string(), Statistics::default()),
+        };
+        let Statistics { used, kept, peak } = memory;
+        GpuInfo { backend: D::NAME, name, used, peak, kept }
     }
 
     /// What the device can do.

@@ -1,0 +1,23 @@
+//! [`IntoBackend`]: tensors of one backend as those of another.
+
+use super::{Backend, TensorData};
+use crate::error::Result;
+
+/// Conversion of tensors between backends.
+pub trait IntoBackend<Target: Backend>: Backend {
+    /// The tensor on the other backend: another handle to its storage where both use the same kind of tensor, else a
+    /// copy.
+    ///
+    /// # Errors
+    /// Those of [`Backend::to_host`] and [`Backend::from_host`].
+    fn convert(x: &Self::Tensor) -> Result<Target::Tensor>;
+}
+
+impl<Source: Backend, Target: Backend> IntoBackend<Target> for Source {
+    fn convert(x: &Self::Tensor) -> Result<Target::Tensor> {
+        match Target::adopt(Source::shared(x)) {
+            Some(x) => Ok(x),
+            None => Target::from_host(Source::to_host(x)?, *x.shape()),
+        }
+    }
+}
