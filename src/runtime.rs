@@ -65,7 +65,7 @@ impl fmt::Display for GpuInfo {
 static GPUS: Mutex<Vec<fn() -> GpuInfo>> = Mutex::new(Vec::new());
 
 /// Adds a GPU to [`info`].
-#[cfg(feature = "wgpu")]
+#[allow(dead_code, reason = "for the backend of GPUs, if it was built")]
 pub(crate) fn add_gpu(state: fn() -> GpuInfo) {
     GPUS.lock().unwrap_or_else(PoisonError::into_inner).push(state);
 }
