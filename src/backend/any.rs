@@ -42,7 +42,7 @@ use crate::shape::Shape;
 use crate::{CpuBackend, ReferenceBackend};
 
 /// A backend chosen at run time. See the [module's page](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct AnyBackend;
 
 /// A tensor of [`AnyBackend`]: one of another backend.

@@ -60,9 +60,11 @@ pub struct Gpu<D: Driver>(PhantomData<fn() -> D>);
 
 impl<D: Driver> Clone for Gpu<D> {
     fn clone(&self) -> Self {
-        Gpu(PhantomData)
+        *self
     }
 }
+
+impl<D: Driver> Copy for Gpu<D> {}
 
 impl<D: Driver> Debug for Gpu<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

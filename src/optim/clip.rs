@@ -4,16 +4,17 @@ use crate::autodiff::Gradients;
 use crate::autodiff::gradients::IdSet;
 use crate::autodiff::scratch;
 use crate::backend::{Arg, Backend};
+use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::nn::{Kind, Visit, Visitor};
-use crate::ops::UnaryOp;
+use crate::ops::{BinaryOp, UnaryOp};
 use crate::tensor::Tensor;
 
 /// Scales the gradients of a model's parameters so that their total norm, as of one vector, is at
 /// most `max_norm`, and returns the norm before scaling.
 ///
 /// As in PyTorch, the factor is `max_norm / (norm + 1e-6)` if that is below 1. Squares are
-/// accumulated in `f64`, in the order of the model's parameters. A parameter counts once; one
+/// accumulated in `f64` (on a GPU in `f32`), in the order of the model's parameters. A parameter counts once; one
 /// without a gradient does not count. If the norm is not finite, the gradients are unchanged: check
 /// it before a step.
 ///
@@ -57,11 +58,17 @@ impl<B: Backend> Tensor<B> {
         grads: &mut Gradients<B>,
         max_norm: f64,
     ) -> Result<f64> {
-        let mut squares = 0.0;
+        // Added up where they are, so that a device that computes later is waited for once.
+        let mut total: Option<B::Tensor> = None;
         for gradient in leaves.iter().filter_map(|x| grads.get(x)) {
-            squares += sum_of_squares(gradient)?;
+            let squares = sum_of_squares(gradient)?;
+            total = Some(match total {
+                None => squares,
+                Some(total) => B::binary(BinaryOp::Add, Arg::Owned(total), &squares)?,
+            });
         }
-        let norm = squares.sqrt();
+        let squares = total.as_ref().map_or(Ok(Scalar::Float(0.0)), B::item)?;
+        let norm = squares.to_f64().sqrt();
         let factor = max_norm / (norm + 1e-6);
         if norm.is_finite() && factor < 1.0 {
             leaves.iter().try_for_each(|x| grads.scale_wrt(x, factor))?;
@@ -70,12 +77,12 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<f64> {
+fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<B::Tensor> {
     let wide = match x.dtype() == B::WIDE {
         true => B::unary(UnaryOp::Square, x.data())?,
         false => B::unary(UnaryOp::Square, Arg::Owned(B::cast(x.data(), B::WIDE)?))?,
     };
-    Ok(B::item(&B::sum(&wide, None, false)?)?.to_f64())
+    B::sum(&wide, None, false)
 }
 
 /// Calls `f` once for every parameter, in the order of first occurrence. Returns the reason why a

@@ -249,7 +249,8 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
     }
 
     fn state(&self) -> Result<Vec<(String, Tensor<B>)>> {
-        let rate = Tensor::full(Shape::scalar(), self.learning_rate)?;
+        let rate = Scalar::Float(self.learning_rate);
+        let rate = Tensor::full_scalar("learning_rate", Shape::scalar(), rate, B::WIDE)?;
         let mut state = vec![(LEARNING_RATE.to_owned(), rate)];
         for (path, slot) in &self.slots {
             let steps = Tensor::full(Shape::scalar(), slot.steps.cast_signed())?;
@@ -290,7 +291,8 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
                 )))
             }
         };
-        let rate = scalar(LEARNING_RATE, take(LEARNING_RATE)?, DType::F64)?.item::<f64>()?;
+        let rate = scalar(LEARNING_RATE, take(LEARNING_RATE)?, B::WIDE)?;
+        let rate = B::item(rate.data())?.to_f64();
         let mut slots = BTreeMap::new();
         for path in paths {
             let name = format!("{path}.{STEP}");

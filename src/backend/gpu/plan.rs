@@ -9,6 +9,8 @@ pub mod matmul;
 pub mod pool;
 pub mod reduce;
 pub mod rows;
+#[cfg(test)]
+mod tests;
 pub mod update;
 pub mod windows;
 
@@ -36,12 +38,19 @@ pub struct Plan<K> {
 /// Maximum number of workgroups along an axis.
 pub const MAX_GROUPS: usize = 65_535;
 
+/// The largest position or extent: in the last row of a grid that ends there no thread's number wraps.
+const LARGEST: usize = u32::MAX as usize - MAX_GROUPS * GROUP;
+
 /// A position or an extent as a word.
 ///
 /// # Errors
-/// [`Error::Overflow`] beyond 2³² - 1, where kernels cannot index.
+/// [`Error::Overflow`] beyond about 2³², where kernels cannot index. No buffer of a device is larger; a tensor that
+/// repeats its elements may be.
 pub fn word(op: &'static str, shape: &Shape, x: usize) -> Result<u32> {
-    u32::try_from(x).map_err(|_| Error::Overflow { op, shape: *shape })
+    match u32::try_from(x) {
+        Ok(word) if x <= LARGEST => Ok(word),
+        _ => Err(Error::Overflow { op, shape: *shape }),
+    }
 }
 
 /// A step as a word: indices wrap, so that negative steps work.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ::wgpu::{
     Backends, BindGroupDescriptor, BindGroupEntry, BindGroupLayout, BindGroupLayoutDescriptor,
     BindGroupLayoutEntry, BindingType, Buffer, BufferBindingType, BufferDescriptor, BufferUsages,
-    CommandEncoder, ComputePipeline, ComputePipelineDescriptor, DeviceDescriptor, Features,
-    Instance, InstanceDescriptor, MapMode, PipelineCompilationOptions, PipelineLayoutDescriptor,
-    PollType, PowerPreference, RequestAdapterOptions, ShaderModuleDescriptor, ShaderSource,
-    ShaderStages,
+    CommandEncoder, ComputePass, ComputePipeline, ComputePipelineDescriptor, DeviceDescriptor,
+    Features, Instance, InstanceDescriptor, MapMode, PipelineCompilationOptions,
+    PipelineLayoutDescriptor, PollType, PowerPreference, RequestAdapterOptions,
+    ShaderModuleDescriptor, ShaderSource, ShaderStages,
 };
 
 use super::super::device::Context;
@@ -22,6 +22,8 @@ pub struct WgpuDriver {
     device: ::wgpu::Device,
     queue: ::wgpu::Queue,
     encoder: Option<CommandEncoder>,
+    /// The pass that dispatches go into, which ends before a copy. A pass for each would cost as much as the dispatch.
+    pass: Option<ComputePass<'static>>,
     /// What values are read from.
     staging: Option<Buffer>,
     /// The first error that a call reported.
@@ -100,7 +102,7 @@ fn open() -> Result<Context<WgpuDriver>> {
             / 4
             * 4,
     };
-    let driver = WgpuDriver { device, queue, encoder: None, staging: None, error };
+    let driver = WgpuDriver { device, queue, encoder: None, pass: None, staging: None, error };
     Ok(Context::new(driver, capabilities))
 }
 
@@ -116,6 +118,16 @@ impl WgpuDriver {
     fn encoder(&mut self) -> &mut CommandEncoder {
         let device = &self.device;
         self.encoder.get_or_insert_with(|| device.create_command_encoder(&Default::default()))
+    }
+
+    fn pass(&mut self) -> &mut ComputePass<'static> {
+        match self.pass.take() {
+            Some(pass) => self.pass.insert(pass),
+            None => {
+                let pass = self.encoder().begin_compute_pass(&Default::default());
+                self.pass.insert(pass.forget_lifetime())
+            }
+        }
     }
 }
 
@@ -212,16 +224,16 @@ impl Driver for WgpuDriver {
             layout: &pipeline.layout,
             entries: &entries,
         });
-        let mut pass = self.encoder().begin_compute_pass(&Default::default());
+        let pass = self.pass();
         pass.set_pipeline(&pipeline.pipeline);
         pass.set_bind_group(0, &group, &[]);
         pass.set_immediates(0, bytemuck::cast_slice(words));
         pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
-        drop(pass);
         self.checked(())
     }
 
     fn submit(&mut self) -> Result<(), Failure> {
+        self.pass = None;
         if let Some(encoder) = self.encoder.take() {
             self.queue.submit([encoder.finish()]);
         }
@@ -242,6 +254,7 @@ impl Driver for WgpuDriver {
                 self.checked(staging)?
             }
         };
+        self.pass = None;
         self.encoder().copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
         self.submit()?;
         let slice = staging.slice(..bytes);
