@@ -124,8 +124,8 @@ impl WgpuDriver {
         match self.pass.take() {
             Some(pass) => self.pass.insert(pass),
             None => {
-                let pass = self.encoder().begin_compute_pass(&Default::default());
-                self.pass.insert(pass.forget_lifetime())
+                let pass = self.encoder().begin_compute_pass(&Default::default()).forget_lifetime();
+                self.pass.insert(pass)
             }
         }
     }

@@ -77,6 +77,7 @@ fn grids_cover_every_element_and_no_more_than_a_row() {
     let around = |x: usize| [x.saturating_sub(1), x, x + 1];
     let row = MAX_GROUPS * GROUP;
     for numel in [1, GROUP, row, 3 * row, 1 << 31].into_iter().flat_map(around).chain([LARGEST]) {
+        let numel = numel.max(1);
         let (grid, row) = grid_of(numel);
         let threads = u64::from(row) * u64::from(grid[1]);
         assert_eq!(row as usize, grid[0] as usize * GROUP);
