@@ -9,7 +9,9 @@ use swath::nn::{self, Module};
 use swath::optim::{self, AdamW, AdamWOptions, Optimizer, clip_grad_norm};
 use swath::prelude::*;
 
-use crate::support::gpt::{Gpt, Sizes, T};
+use crate::support::gpt::{Gpt, Sizes};
+
+type T = Tensor<CpuBackend>;
 
 const SIZES: Sizes =
     Sizes { vocabulary: 7, width: 8, layers: 2, heads: 2, context: 5, dropout: 0.0 };

@@ -4,8 +4,10 @@
 use swath::optim::{AdamW, AdamWOptions, Optimizer, clip_grad_norm};
 use swath::prelude::*;
 
-use crate::support::gpt::{Gpt, Sizes, T};
+use crate::support::gpt::{Gpt, Sizes};
 use crate::support::{alone, counting};
+
+type T = Tensor<CpuBackend>;
 
 struct Run {
     model: Gpt,
