@@ -1,19 +1,41 @@
-//! For tests of tests: the rows of the op table as text, derivative rules as they run, and whether work
-//! was shared by threads. Feature `testing`; no part of a program.
+//! Tests for backends of other crates, by [`backend_suite!`](crate::testing::backend_suite): see
+//! `docs/BACKENDS.md`. Feature `testing`; no part of a program.
+//!
+//! The rest is for this crate's tests of its tests: the rows of the op table as text, derivative rules as they run,
+//! and whether work was shared by threads.
 
+#[doc(hidden)]
+pub mod agree;
+#[doc(hidden)]
+pub mod backends;
+mod effort;
+#[doc(hidden)]
+pub mod fused;
+#[doc(hidden)]
+pub mod inputs;
+#[doc(hidden)]
+pub mod oracle;
 mod rows;
+mod suite;
+#[doc(hidden)]
+pub mod ulp;
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+#[doc(inline)]
+pub use crate::__backend_suite as backend_suite;
 use crate::autodiff::graph::{InputGradients, Upstream};
 pub use crate::autodiff::rules::row_gradient;
 use crate::backend::Backend;
 use crate::error::Result;
 pub use crate::runtime::parallel::shared_regions;
 use crate::tensor::Tensor;
+#[doc(hidden)]
+pub use effort::{is_full, is_sampled};
 pub use rows::{ROWS, Row, RowRule};
+pub use suite::Tested;
 
 /// A derivative rule that has just run in a backward pass.
 pub struct RuleRun<'a, B: Backend> {

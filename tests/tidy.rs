@@ -155,6 +155,8 @@ const CFG_PLACES: Files = &[
     "src/backend/gpu",
     "src/runtime/memory/huge_pages.rs",
     "src/lib.rs",
+    // Which backends are tested: those that were built.
+    "src/testing/suite.rs",
     "tests/",
     "kernels/tests/",
 ];

@@ -4,9 +4,8 @@
 
 use swath::backend::cpu::CpuTensor;
 use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use swath::testing::Tested;
 use swath::{Arg, Backend, CpuBackend, DType, HostData, Layout, Result, Scalar, Shape};
-
-use crate::support::agree::Tested;
 
 #[derive(Clone, Debug)]
 pub struct Minimal;
@@ -90,10 +89,4 @@ impl Backend for Minimal {
     }
 }
 
-mod provided {
-    crate::backends::provided_tests!(crate::minimal::Minimal);
-}
-
-mod fused {
-    crate::fused::fused_tests!(crate::minimal::Minimal);
-}
+swath::testing::backend_suite!(Minimal);

@@ -5,28 +5,10 @@ use swath::optim::{AdamW, AdamWOptions, Optimizer};
 use swath::prelude::*;
 use swath::{ConvOptions, Padding, PoolOptions, WgpuBackend};
 
-use crate::support::agree::Tested;
 use crate::support::gpt::{Gpt, Sizes};
 use crate::support::{alone, counting};
 
-impl Tested for WgpuBackend {
-    const DTYPES: &'static [DType] =
-        &[DType::F16, DType::F32, DType::I64, DType::I32, DType::U32, DType::U8, DType::Bool];
-    /// Functions have errors of a few ULP.
-    const SLACK: f64 = 4.0;
-}
-
-mod required {
-    crate::backends::required_tests!(swath::WgpuBackend);
-}
-
-mod provided {
-    crate::backends::provided_tests!(swath::WgpuBackend);
-}
-
-mod fused {
-    crate::fused::fused_tests!(swath::WgpuBackend);
-}
+swath::testing::backend_suite!(swath::WgpuBackend);
 
 type T = Tensor<WgpuBackend>;
 

@@ -1,14 +1,14 @@
 //! Ternary ops in every layout, with scalars as some of the operands, and with owned operands, against the
 //! composite on the reference backend in `f64`.
 
-use swath::ops::TernaryOp;
-use swath::{Arg, Backend, DType, HostData, Scalar};
-
 use super::elementwise::{Bounds, tolerance};
-use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tested, among, dtypes};
-use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::support::is_sampled;
-use crate::support::oracle::{values, wide};
+use crate::ops::TernaryOp;
+use crate::testing::Tested;
+use crate::testing::agree::{Disagreements, Reference, ReferenceTensor, among, dtypes};
+use crate::testing::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::is_sampled;
+use crate::testing::oracle::{values, wide};
+use crate::{Arg, Backend, DType, HostData, Scalar};
 
 /// Sums may cancel, so bounds with units are relative to the operands, which are at most 4.
 fn bounds<B: Tested>(op: TernaryOp) -> (Bounds, Specials) {

@@ -1,12 +1,12 @@
 //! Unary and binary ops and comparisons.
 
-use swath::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
-use swath::{Arg, Backend, DType, HostData, Scalar};
-
-use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
-use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::support::is_sampled;
-use crate::support::ulp::unit_roundoff;
+use crate::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
+use crate::testing::Tested;
+use crate::testing::agree::{Disagreements, Reference, Tolerance, dtypes};
+use crate::testing::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::is_sampled;
+use crate::testing::ulp::unit_roundoff;
+use crate::{Arg, Backend, DType, HostData, Scalar};
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

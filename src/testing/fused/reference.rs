@@ -1,14 +1,13 @@
 //! Every fused op and its gradients × dtype × shape × layout, against the composites in `f64`.
 
-use std::marker::PhantomData;
-
-use swath::ops::{Activation, DropoutMask, Window};
-use swath::{CrossEntropy, DType, Reduction, Scalar, Shape};
-
 use super::bounds::{self, Normal};
-use crate::support::agree::{Disagreements, ReferenceTensor, Tested, dtypes, floats};
-use crate::support::inputs::{Arrangement, Fill, Input, Rng, Specials};
-use crate::support::oracle::{Oracle, Program, Rounding, agrees, rows, values};
+use crate::ops::{Activation, DropoutMask, Window};
+use crate::testing::Tested;
+use crate::testing::agree::{Disagreements, ReferenceTensor, dtypes, floats};
+use crate::testing::inputs::{Arrangement, Fill, Input, Rng, Specials};
+use crate::testing::oracle::{Oracle, Program, Rounding, agrees, rows, values};
+use crate::{CrossEntropy, DType, Reduction, Scalar, Shape};
+use std::marker::PhantomData;
 
 /// Rows of many lengths, along one and several axes, none and empty.
 const SHAPES: [&[usize]; 13] = [
