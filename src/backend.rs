@@ -22,7 +22,7 @@ pub mod any;
 mod checks;
 mod composite;
 pub mod cpu;
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "metal", feature = "wgpu"))]
 pub mod gpu;
 pub mod reference;
 pub(crate) mod windows;
