@@ -25,6 +25,10 @@ macro_rules! tests_of {
             $(
                 #[test]
                 fn $test() {
+                    if let Some(missing) = <$backend as $crate::support::agree::Tested>::missing() {
+                        eprintln!("skipped {}: {missing}", stringify!($test));
+                        return;
+                    }
                     crate::$suite::$file::$test::<$backend>();
                 }
             )*

@@ -21,6 +21,11 @@ pub trait Tested: Backend {
     /// Factor on every inexact bound: 1 for kernels, which round their result alone, more for composites,
     /// which round after each step.
     const SLACK: f64 = 1.0;
+
+    /// What the machine lacks to run the tests, if anything.
+    fn missing() -> Option<&'static str> {
+        None
+    }
 }
 
 impl Tested for CpuBackend {}
