@@ -76,7 +76,7 @@ fn two_operations_and_a_read_make_these_calls() {
 fn kernels_are_given_the_sizes_of_their_buffers_in_order() {
     on_a_device(Script::default(), || {
         let (x, y) = (of(&[1.0; 1000]), of(&[1.0; 400]).narrow(0, 0, 1).unwrap());
-        x.lt(&y.broadcast_to(1000).unwrap()).unwrap();
+        x.lt(y.broadcast_to(1000).unwrap()).unwrap();
         let last = calls().into_iter().rev().find_map(|call| match call {
             Call::SetWords { index: 4, words, .. } => Some(words),
             _ => None,

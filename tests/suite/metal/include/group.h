@@ -50,15 +50,18 @@ static void suspend() {
     if (!_setjmp(suspended[current])) _longjmp(scheduler, 1);
 }
 
-// Runs all threads of a group up to their next barrier, again and again. False if only some have reached one.
-static bool run(uint count, char* stacks) {
+// Runs all threads of a group up to their next barrier, again and again, in one order and then in the other, so that
+// what is missing a barrier is likely to go wrong. False if only some threads have reached one.
+static bool run(uint count, uint order, char* stacks) {
+    // Not on the stack: nothing there is certain after a jump.
     static bool is_first;
-    static uint left, ended;
+    static uint left, ended, turn, i;
     static std::unique_ptr<ucontext_t> context;
     context = std::make_unique<ucontext_t>();
-    for (is_first = true, left = count; left > 0; is_first = false) {
+    for (is_first = true, left = count, turn = order; left > 0; is_first = false, turn++) {
         ended = 0;
-        for (current = 0; current < count; current++) {
+        for (i = 0; i < count; i++) {
+            current = turn % 2 == 0 ? i : count - 1 - i;
             if (_setjmp(scheduler) == 0) {
                 if (!is_first) _longjmp(suspended[current], 1);
                 getcontext(context.get());
@@ -103,7 +106,7 @@ static bool run_grid(Thread* thread, bool has_barriers, const uint* groups, cons
                 fibers::is_done = is_done.get();
                 fibers::places = places.get();
                 fibers::arguments = buffers;
-                if (!fibers::run(count, stacks.get())) return false;
+                if (!fibers::run(count, x + y + z, stacks.get())) return false;
             }
     return true;
 }
