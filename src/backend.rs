@@ -23,7 +23,7 @@ mod checks;
 mod composite;
 mod convert;
 pub mod cpu;
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "metal", feature = "wgpu"))]
 pub mod gpu;
 pub mod reference;
 pub(crate) mod windows;

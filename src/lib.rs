@@ -55,6 +55,8 @@ pub use autodiff::{
 };
 pub use backend::any::{AnyBackend, AnyTensor, Device};
 pub use backend::cpu::CpuBackend;
+#[cfg(all(feature = "metal", target_vendor = "apple"))]
+pub use backend::gpu::MetalBackend;
 #[cfg(feature = "wgpu")]
 pub use backend::gpu::WgpuBackend;
 pub use backend::reference::ReferenceBackend;

@@ -72,12 +72,14 @@ const UNSAFE_PLACES: Files = &[
     "src/backend/cpu/blas",
     "src/runtime/memory",
     "src/runtime/parallel",
-    "src/backend/metal/",
+    "src/backend/gpu/driver/metal/objc.rs",
     "src/runtime/shared.rs",
     "src/io/mmap.rs",
     "src/interop/dlpack.rs",
     // Guard pages and uninitialised memory.
     "kernels/tests/",
+    // Kernels that were compiled to shared objects.
+    "tests/suite/metal/shim.rs",
     // A global allocator.
     "tests/suite/support/counting.rs",
     // Foreign functions of other libraries.

@@ -1,119 +1,54 @@
-//! Checks every operation of the GPU backend against the CPU's on this machine's device, and measures from how many
-//! elements on the device is faster.
+//! Checks every operation of the GPU backends that are built against the CPU's on this machine's device, and measures
+//! from how many elements on the device is faster.
 //!
 //! ```text
 //! cargo run --release --example gpu_check --features wgpu [-- --quick]
+//! cargo run --release --example gpu_check --features metal [-- --quick]      on Apple's systems
 //! ```
 //!
 //! The error is the largest distance between the two results, over the largest magnitude of the CPU's. Times are those
-//! of a call whose result stays on the device, the median of some; the crossover is the smallest size measured from which
-//! on the device is faster at every larger one.
+//! of a call whose result stays on the device, the median of some; the crossover is the smallest size measured from
+//! which on the device is faster at every larger one.
 
-mod cases;
+#[cfg(any(feature = "wgpu", all(feature = "metal", target_vendor = "apple")))]
+mod check;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
-use cases::Case;
-use swath::WgpuBackend;
-use swath::backend::gpu::{Driver, WgpuDriver};
-use swath::prelude::*;
+use swath::Result;
 
-/// Largest error that is no mistake.
-const TOLERANCE: f64 = 2e-5;
+/// Checks the backends that are built, and returns the number of operations with wrong results of each.
+#[cfg(any(feature = "wgpu", all(feature = "metal", target_vendor = "apple")))]
+fn checked() -> Vec<Result<usize>> {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    vec![
+        #[cfg(all(feature = "metal", target_vendor = "apple"))]
+        check::run(swath::MetalBackend::device, quick),
+        #[cfg(feature = "wgpu")]
+        check::run(swath::WgpuBackend::device, quick),
+    ]
+}
+
+#[cfg(not(any(feature = "wgpu", all(feature = "metal", target_vendor = "apple"))))]
+fn checked() -> Vec<Result<usize>> {
+    Vec::new()
+}
 
 fn main() -> ExitCode {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    match run(quick) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(wrong) => {
-            eprintln!("gpu_check: {wrong} operations differ from the CPU's");
-            ExitCode::FAILURE
-        }
-        Err(error) => {
-            eprintln!("gpu_check: {error}");
-            ExitCode::FAILURE
-        }
+    let results = checked();
+    if results.is_empty() {
+        eprintln!(
+            "gpu_check: built without a GPU; use --features wgpu, or metal on Apple's systems"
+        );
     }
-}
-
-/// Returns the number of operations with wrong results.
-fn run(quick: bool) -> Result<usize> {
-    let device = WgpuDriver::device()?;
-    println!("{:?}\n", device.capabilities());
-    let sizes: &[usize] =
-        if quick { &[64, 4096] } else { &[1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20] };
-    print!("{:<34} {:>9}", "operation", "error");
-    for size in sizes {
-        print!(" {:>17}", format!("n = {size}"));
-    }
-    println!(" {:>9}", "crossover");
-    println!("{:<34} {:>9}", "", "");
-    let mut rng = Rng::seed(1);
-    let mut wrong = 0;
-    for case in cases::all() {
-        let mut worst = 0.0f64;
-        let mut times = Vec::new();
-        for &size in sizes {
-            let inputs = case.inputs(size, &mut rng)?;
-            let there: Vec<Tensor<WgpuBackend>> =
-                inputs.iter().map(|x| x.to_backend()).collect::<Result<_>>()?;
-            worst = worst.max(error_of(case, &inputs, &there)?);
-            let cpu = median(|| case.run(&inputs).map(|_| ()))?;
-            let gpu = median(|| {
-                case.run(&there)?;
-                device.synchronize()
-            })?;
-            times.push((size, cpu, gpu));
+    let mut is_right = !results.is_empty();
+    for result in results {
+        match result {
+            Ok(0) => continue,
+            Ok(wrong) => eprintln!("gpu_check: {wrong} operations differ from the CPU's"),
+            Err(error) => eprintln!("gpu_check: {error}"),
         }
-        wrong += usize::from(worst > TOLERANCE || worst.is_nan());
-        let mark = if worst > TOLERANCE || worst.is_nan() { " WRONG" } else { "" };
-        print!("{:<34} {worst:>9.1e}", case.name());
-        for (_, cpu, gpu) in &times {
-            print!(" {:>8} {:>8}", micros(*cpu), micros(*gpu));
-        }
-        let slower = times.iter().rposition(|(_, cpu, gpu)| gpu >= cpu);
-        let crossover = match slower {
-            None => times.first().map_or("-".to_owned(), |(size, ..)| size.to_string()),
-            Some(at) => times.get(at + 1).map_or("-".to_owned(), |(size, ..)| size.to_string()),
-        };
-        println!(" {crossover:>9}{mark}");
+        is_right = false;
     }
-    println!("\ntimes in µs, CPU and device; {wrong} operations are wrong");
-    Ok(wrong)
-}
-
-fn micros(seconds: f64) -> String {
-    format!("{:.1}", 1e6 * seconds)
-}
-
-/// The largest distance of the results, over the largest magnitude. Both NaN or the same infinity are equal.
-fn error_of(case: Case, here: &[Tensor<CpuBackend>], there: &[Tensor<WgpuBackend>]) -> Result<f64> {
-    let expected = case.run(here)?.to_dtype(DType::F64)?.to_vec::<f64>()?;
-    let result: Tensor<CpuBackend> = case.run(there)?.to_backend()?;
-    let result = result.to_dtype(DType::F64)?.to_vec::<f64>()?;
-    let finite = expected.iter().filter(|x| x.is_finite());
-    let scale = finite.fold(1e-30f64, |scale, x| scale.max(x.abs()));
-    let mut worst = 0.0f64;
-    for (x, y) in result.iter().zip(&expected) {
-        if x.to_bits() != y.to_bits() && !(x.is_nan() && y.is_nan()) {
-            let error = (x - y).abs() / scale;
-            worst = if error.is_nan() { f64::NAN } else { worst.max(error) };
-        }
-    }
-    Ok(worst)
-}
-
-/// Median time in seconds of a few calls, after one.
-fn median(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
-    call()?;
-    let mut times = Vec::new();
-    let start = Instant::now();
-    while times.len() < 3 || times.len() < 15 && start.elapsed().as_secs_f64() < 0.05 {
-        let start = Instant::now();
-        call()?;
-        times.push(start.elapsed().as_secs_f64());
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+    if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

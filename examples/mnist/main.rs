@@ -157,6 +157,8 @@ fn start(options: &Options) -> Result<(), Failure> {
         Device::Cpu => run::<CpuBackend>(options),
         #[cfg(feature = "wgpu")]
         Device::Wgpu => run::<swath::WgpuBackend>(options),
+        #[cfg(all(feature = "metal", target_vendor = "apple"))]
+        Device::Metal => run::<swath::MetalBackend>(options),
         other => {
             other.check()?;
             Err(format!("--device: expected cpu, wgpu or metal, got {other}").into())

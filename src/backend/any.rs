@@ -30,6 +30,8 @@ use smallvec::SmallVec;
 use super::cpu::CpuTensor;
 use super::reference::ReferenceTensor;
 use super::{Arg, Backend, Results, TensorData, no_tensor};
+#[cfg(all(feature = "metal", target_vendor = "apple"))]
+use crate::MetalBackend;
 #[cfg(feature = "wgpu")]
 use crate::WgpuBackend;
 use crate::dtype::{DType, HostData, Scalar};
@@ -56,6 +58,9 @@ pub enum AnyTensor {
     /// A tensor of `WgpuBackend`.
     #[cfg(feature = "wgpu")]
     Wgpu(<WgpuBackend as Backend>::Tensor),
+    /// A tensor of `MetalBackend`.
+    #[cfg(all(feature = "metal", target_vendor = "apple"))]
+    Metal(<MetalBackend as Backend>::Tensor),
 }
 
 /// Evaluates an expression with `$B` bound to the backend of a device.
@@ -77,6 +82,13 @@ macro_rules! on {
             }
             #[cfg(not(feature = "wgpu"))]
             Device::Wgpu => Err(Device::Wgpu.not_built()),
+            #[cfg(all(feature = "metal", target_vendor = "apple"))]
+            Device::Metal => {
+                type $B = MetalBackend;
+                $body
+            }
+            #[cfg(not(all(feature = "metal", target_vendor = "apple")))]
+            Device::Metal => Err(Device::Metal.not_built()),
         }
     };
 }
@@ -89,6 +101,8 @@ impl AnyTensor {
             AnyTensor::Reference(_) => Device::Reference,
             #[cfg(feature = "wgpu")]
             AnyTensor::Wgpu(_) => Device::Wgpu,
+            #[cfg(all(feature = "metal", target_vendor = "apple"))]
+            AnyTensor::Metal(_) => Device::Metal,
         }
     }
 }
@@ -100,6 +114,8 @@ impl TensorData for AnyTensor {
             AnyTensor::Reference(x) => x.layout(),
             #[cfg(feature = "wgpu")]
             AnyTensor::Wgpu(x) => x.layout(),
+            #[cfg(all(feature = "metal", target_vendor = "apple"))]
+            AnyTensor::Metal(x) => x.layout(),
         }
     }
 
@@ -109,6 +125,8 @@ impl TensorData for AnyTensor {
             AnyTensor::Reference(x) => x.dtype(),
             #[cfg(feature = "wgpu")]
             AnyTensor::Wgpu(x) => x.dtype(),
+            #[cfg(all(feature = "metal", target_vendor = "apple"))]
+            AnyTensor::Metal(x) => x.dtype(),
         }
     }
 }
@@ -158,6 +176,8 @@ variant!(CpuBackend, Cpu);
 variant!(ReferenceBackend, Reference);
 #[cfg(feature = "wgpu")]
 variant!(WgpuBackend, Wgpu);
+#[cfg(all(feature = "metal", target_vendor = "apple"))]
+variant!(MetalBackend, Metal);
 
 /// The default device; 0 if none was set.
 static DEFAULT: AtomicU8 = AtomicU8::new(0);
@@ -196,7 +216,7 @@ impl AnyBackend {
     }
 
     /// Sets the default device of all threads. Before, it is the one that the environment variable `SWATH_DEVICE`
-    /// names (`cpu`, `reference`, `wgpu`), or the CPU.
+    /// names (`cpu`, `reference`, `wgpu`, `metal`), or the CPU.
     ///
     /// # Errors
     /// [`Error::Device`] if the device was not built or does not open.

@@ -4,7 +4,7 @@
 //! Gpu<D>                    ops of the trait Backend: operands to plans, plans to the device
 //!   plan, shader, kernel    what is dispatched: kernels as text, words, grids; data, without a device
 //!   device                  pipelines, recycled buffers, faults that kernels found
-//!     driver                the API: wgpu
+//!     driver                the API: wgpu, Metal
 //! ```
 //!
 //! 1. An op encodes its dispatches and returns. The device gets them in batches, at the latest when values are read.
@@ -23,6 +23,8 @@ mod index;
 mod kernel;
 mod plan;
 mod shader;
+#[cfg(all(feature = "metal", feature = "testing"))]
+pub mod testing;
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -43,6 +45,8 @@ use crate::ops::{
 use crate::shape::Shape;
 pub use device::{Context, Statistics};
 use device::{Fault, Storage};
+#[cfg(feature = "metal")]
+pub use driver::metal::MetalDriver;
 #[cfg(feature = "wgpu")]
 pub use driver::wgpu::WgpuDriver;
 pub use driver::{Capabilities, Driver, Failure};
@@ -66,6 +70,16 @@ impl<D: Driver> Clone for Gpu<D> {
 
 impl<D: Driver> Copy for Gpu<D> {}
 
+impl<D: Driver> Gpu<D> {
+    /// The device of this process, opened at the first call.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is none.
+    pub fn device() -> Result<&'static Context<D>> {
+        D::device()
+    }
+}
+
 impl<D: Driver> Debug for Gpu<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(D::NAME)
@@ -75,6 +89,15 @@ impl<D: Driver> Debug for Gpu<D> {
 /// The GPU by wgpu: Vulkan and DX12.
 #[cfg(feature = "wgpu")]
 pub type WgpuBackend = Gpu<WgpuDriver>;
+
+/// The GPU of Apple's machines, by Metal.
+#[cfg(all(feature = "metal", target_vendor = "apple"))]
+pub type MetalBackend = Gpu<MetalDriver<driver::metal::objc::Objc>>;
+
+#[cfg(all(feature = "metal", not(target_vendor = "apple"), not(feature = "testing")))]
+compile_error!(
+    "the feature `metal` of swath is for Apple's systems; elsewhere there is the feature `wgpu`"
+);
 
 /// A tensor on the device of a driver.
 #[derive(Debug)]

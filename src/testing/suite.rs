@@ -12,18 +12,27 @@ pub trait Tested: Backend {
     /// their own: 4 allows for that. Results that are exact, such as sums of two tensors, must agree in every bit
     /// whatever the factor.
     const SLACK: f64 = 1.0;
+
+    /// What the machine lacks to run the tests, if anything: they are skipped then.
+    fn missing() -> Option<&'static str> {
+        None
+    }
 }
 
 impl Tested for CpuBackend {}
 impl Tested for ReferenceBackend {}
 impl Tested for AnyBackend {}
 
-#[cfg(feature = "wgpu")]
-impl Tested for crate::WgpuBackend {
+#[cfg(any(feature = "wgpu", feature = "metal"))]
+impl<D: crate::backend::gpu::Driver> Tested for crate::backend::gpu::Gpu<D> {
     const DTYPES: &'static [DType] =
         &[DType::F16, DType::F32, DType::I64, DType::I32, DType::U32, DType::U8, DType::Bool];
     /// Functions have errors of a few ULP.
     const SLACK: f64 = 4.0;
+
+    fn missing() -> Option<&'static str> {
+        D::missing()
+    }
 }
 
 /// Expands to the tests of a backend, one `#[test]` for each: every operation × dtype × shape × layout, compared with
@@ -67,7 +76,11 @@ macro_rules! __backend_suite {
             $(
                 #[test]
                 fn $test() {
-                    $crate::testing::$group::$file::$test::<super::super::BackendUnderTest>();
+                    type Backend = super::super::BackendUnderTest;
+                    match <Backend as $crate::testing::Tested>::missing() {
+                        Some(missing) => eprintln!("skipped {}: {missing}", stringify!($test)),
+                        None => $crate::testing::$group::$file::$test::<Backend>(),
+                    }
                 }
             )+
         })+

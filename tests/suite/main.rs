@@ -32,6 +32,8 @@ mod layout;
 mod linear;
 mod linear_activation;
 mod memory;
+#[cfg(feature = "metal")]
+mod metal;
 mod minimal;
 mod mutation;
 mod nn;

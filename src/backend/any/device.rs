@@ -15,11 +15,13 @@ pub enum Device {
     Reference,
     /// `WgpuBackend`, with the feature `wgpu`.
     Wgpu,
+    /// `MetalBackend`, with the feature `metal` on Apple's systems.
+    Metal,
 }
 
 impl Device {
     /// All devices, also those that were not built.
-    pub const ALL: [Device; 3] = [Device::Cpu, Device::Reference, Device::Wgpu];
+    pub const ALL: [Device; 4] = [Device::Cpu, Device::Reference, Device::Wgpu, Device::Metal];
 
     /// The name in `SWATH_DEVICE`.
     pub const fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Device {
             Device::Cpu => "cpu",
             Device::Reference => "reference",
             Device::Wgpu => "wgpu",
+            Device::Metal => "metal",
         }
     }
 
@@ -38,15 +41,17 @@ impl Device {
         match self {
             Device::Cpu | Device::Reference => Ok(()),
             #[cfg(feature = "wgpu")]
-            Device::Wgpu => {
-                <super::super::gpu::WgpuDriver as super::super::gpu::Driver>::device().map(|_| ())
-            }
+            Device::Wgpu => crate::WgpuBackend::device().map(|_| ()),
             #[cfg(not(feature = "wgpu"))]
             Device::Wgpu => Err(self.not_built()),
+            #[cfg(all(feature = "metal", target_vendor = "apple"))]
+            Device::Metal => crate::MetalBackend::device().map(|_| ()),
+            #[cfg(not(all(feature = "metal", target_vendor = "apple")))]
+            Device::Metal => Err(self.not_built()),
         }
     }
 
-    #[cfg(not(feature = "wgpu"))]
+    #[cfg(not(all(feature = "wgpu", feature = "metal", target_vendor = "apple")))]
     pub(super) fn not_built(self) -> Error {
         let (backend, reason) = (self.name(), "built without this feature of swath".to_owned());
         Error::Device { op: "device", backend, reason }

@@ -207,6 +207,7 @@ impl<D: Driver> Context<D> {
         let buffer = match unused {
             Some(buffer) => buffer,
             None => {
+                self.make_room(size);
                 let first = lock(&self.state).driver.allocate(size);
                 match first {
                     Err(Failure::OutOfMemory) => {
@@ -227,6 +228,7 @@ impl<D: Driver> Context<D> {
             return Err(Error::OutOfMemory { op, bytes: bytes.len() });
         }
         let size = size_class(bytes.len()).min(self.capabilities.max_buffer);
+        self.make_room(size);
         let buffer = lock(&self.state).driver.upload(bytes, size);
         Ok(self.storage(buffer.map_err(failed::<D>(op, size))?, size))
     }
@@ -242,9 +244,18 @@ impl<D: Driver> Context<D> {
     fn give(&self, bytes: usize, buffer: D::Buffer) {
         let mut pool = lock(&self.unused);
         pool.statistics.used -= bytes;
-        if pool.statistics.kept + bytes <= POOL_BYTES {
+        let kept = pool.statistics.kept + bytes;
+        if kept <= POOL_BYTES && pool.statistics.used + kept <= self.capabilities.working_set {
             pool.statistics.kept += bytes;
             pool.by_size.entry(bytes).or_default().push(buffer);
+        }
+    }
+
+    /// Drops the unused buffers if a new one would exceed the device's working set together with them.
+    fn make_room(&self, bytes: usize) {
+        let Statistics { used, kept, .. } = self.statistics();
+        if kept > 0 && used + kept + bytes > self.capabilities.working_set {
+            self.drop_unused();
         }
     }
 

@@ -1,5 +1,7 @@
 //! [`Driver`]: the few calls that a device needs. All else about GPUs is above it and knows no API.
 
+#[cfg(feature = "metal")]
+pub mod metal;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
@@ -30,6 +32,8 @@ pub struct Capabilities {
     pub i64: bool,
     /// Size in bytes of the largest buffer that a kernel can read, a multiple of four.
     pub max_buffer: usize,
+    /// Bytes that tensors and unused buffers are to have together at most; `usize::MAX` if it is not known.
+    pub working_set: usize,
 }
 
 /// A device's API.
@@ -45,6 +49,12 @@ pub trait Driver: Sized + Send + Debug + 'static {
 
     /// A kernel that is ready to run.
     type Pipeline: Send + Sync + 'static;
+
+    /// What the machine lacks to test the driver, if anything.
+    #[doc(hidden)]
+    fn missing() -> Option<&'static str> {
+        None
+    }
 
     /// The device of this process, opened at the first call.
     fn device() -> Result<&'static Context<Self>>;

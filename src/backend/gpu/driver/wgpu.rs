@@ -101,6 +101,7 @@ fn open() -> Result<Context<WgpuDriver>> {
             .unwrap_or(usize::MAX)
             / 4
             * 4,
+        working_set: usize::MAX,
     };
     let driver = WgpuDriver { device, queue, encoder: None, pass: None, staging: None, error };
     Ok(Context::new(driver, capabilities))

@@ -29,9 +29,12 @@ pub enum Kind {
 /// A convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conv {
-    kind: Kind,
-    store: Store,
-    tiles: Tiles,
+    /// Which convolution.
+    pub kind: Kind,
+    /// Store of the operands.
+    pub store: Store,
+    /// The tiles.
+    pub tiles: Tiles,
 }
 
 /// Numbers of images and channels.

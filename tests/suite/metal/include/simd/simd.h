@@ -1,0 +1,2 @@
+// Nothing that kernels need.
+#pragma once
