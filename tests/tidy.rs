@@ -79,7 +79,7 @@ const UNSAFE_PLACES: Files = &[
     // Guard pages and uninitialised memory.
     "kernels/tests/",
     // Kernels that were compiled to shared objects.
-    "tests/suite/metal/shim.rs",
+    "tests/gpu/metal/shim.rs",
     // A global allocator.
     "tests/suite/support/counting.rs",
     // Foreign functions of other libraries.

@@ -32,8 +32,6 @@ mod layout;
 mod linear;
 mod linear_activation;
 mod memory;
-#[cfg(feature = "metal")]
-mod metal;
 mod minimal;
 mod mutation;
 mod nn;
@@ -52,8 +50,6 @@ mod support;
 mod tensor;
 mod trace;
 mod walks;
-#[cfg(feature = "wgpu")]
-mod wgpu;
 
 #[global_allocator]
 static ALLOCATOR: support::counting::Counting = support::counting::Counting;

@@ -1,4 +1,4 @@
-//! The GPU by Metal: `cargo test --features metal --test suite metal::`.
+//! The GPU by Metal: `cargo test --features metal --test gpu metal::`.
 //!
 //! On Apple's systems the tests of all backends run on the device. On Linux they run on a *shim* of Metal's calls that
 //! compiles the kernels by g++ and runs them on the CPU, a group at a time; without g++ they are skipped. Everywhere a

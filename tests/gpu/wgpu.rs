@@ -1,4 +1,4 @@
-//! The GPU by wgpu, on any Vulkan device, also on Mesa's of the CPU: `cargo test --features wgpu --test suite wgpu::`.
+//! The GPU by wgpu, on any Vulkan device, also on Mesa's of the CPU: `cargo test --features wgpu --test gpu wgpu::`.
 
 use swath::nn::{LayerNorm, Module};
 use swath::optim::{AdamW, AdamWOptions, Optimizer};
