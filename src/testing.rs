@@ -1,12 +1,21 @@
-//! For tests of tests: the rows of the op table as text, derivative rules as they run, and whether work
-//! was shared by threads. Feature `testing`; no part of a program.
+//! With the feature `testing-suite`, the tests of backends of other crates: `backend_suite!` and `Tested`; see
+//! `docs/BACKENDS.md`. No part of a program.
+//!
+//! The rest, with the feature `testing`, is for this crate's tests of its tests: the rows of the op table as text,
+//! derivative rules as they run, and whether work was shared by threads.
 
 mod rows;
+#[cfg(feature = "testing-suite")]
+#[doc(hidden)]
+pub mod suite;
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+#[cfg(feature = "testing-suite")]
+#[doc(inline)]
+pub use crate::__backend_suite as backend_suite;
 use crate::autodiff::graph::{InputGradients, Upstream};
 pub use crate::autodiff::rules::row_gradient;
 use crate::backend::Backend;
@@ -14,6 +23,9 @@ use crate::error::Result;
 pub use crate::runtime::parallel::shared_regions;
 use crate::tensor::Tensor;
 pub use rows::{ROWS, Row, RowRule};
+#[cfg(feature = "testing-suite")]
+#[doc(inline)]
+pub use suite::Tested;
 
 /// A derivative rule that has just run in a backward pass.
 pub struct RuleRun<'a, B: Backend> {

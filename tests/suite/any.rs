@@ -6,20 +6,11 @@ use swath::optim::{Adam, AdamOptions, Optimizer};
 use swath::prelude::*;
 use swath::{AnyBackend, Arg, Device, TensorData};
 
-use crate::support::agree::Tested;
 use crate::support::{alone, alone_with};
 
 type T = Tensor<AnyBackend>;
 
-impl Tested for AnyBackend {}
-
-mod required {
-    crate::backends::required_tests!(swath::AnyBackend);
-}
-
-mod provided {
-    crate::backends::provided_tests!(swath::AnyBackend);
-}
+crate::testing::backend_suite!(swath::AnyBackend);
 
 /// The loss of a step of training, and the weights after it.
 fn step<B: Backend>() -> Result<Vec<f32>> {

@@ -48,6 +48,7 @@ mod series;
 mod strides;
 mod support;
 mod tensor;
+mod testing;
 mod trace;
 mod walks;
 #[cfg(feature = "wgpu")]

@@ -2,11 +2,10 @@
 //! composed of them. The shared tests check the composites in every dtype within the bounds of kernels, times
 //! [`Tested::SLACK`].
 
+use crate::testing::Tested;
 use swath::backend::cpu::CpuTensor;
 use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use swath::{Arg, Backend, CpuBackend, DType, HostData, Layout, Result, Scalar, Shape};
-
-use crate::support::agree::Tested;
 
 #[derive(Clone, Debug)]
 pub struct Minimal;
@@ -90,10 +89,4 @@ impl Backend for Minimal {
     }
 }
 
-mod provided {
-    crate::backends::provided_tests!(crate::minimal::Minimal);
-}
-
-mod fused {
-    crate::fused::fused_tests!(crate::minimal::Minimal);
-}
+crate::testing::backend_suite!(Minimal);

@@ -1,13 +1,13 @@
 //! Ops of one to three operands in all combinations of layouts, on tensors that are traversed in blocks of
 //! rows, in tiles and in parts of tiles.
 
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, ReferenceTensor, Tolerance, among};
+use crate::testing::suite::inputs::{Arrangement, Input, Rng, host};
+use crate::testing::suite::is_sampled;
+use crate::testing::suite::oracle::values;
 use swath::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
 use swath::{Arg, Backend, DType, Result, Scalar, Shape, TensorData};
-
-use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tested, Tolerance, among};
-use crate::support::inputs::{Arrangement, Input, Rng, host};
-use crate::support::is_sampled;
-use crate::support::oracle::values;
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

@@ -2,29 +2,13 @@
 
 use std::collections::HashMap;
 
+use crate::testing::suite::Tested;
+use crate::testing::suite::ulp::ulp_distance;
 use bytemuck::cast_slice;
-use swath::{
-    Backend, CpuBackend, DType, Error, HostData, ReferenceBackend, Result, Scalar, Shape,
-    TensorData,
-};
-
-use crate::support::inputs::host;
-use crate::support::ulp::{moved, ulp_distance};
+use swath::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, TensorData};
 
 pub type Reference = ReferenceBackend;
 pub type ReferenceTensor = <ReferenceBackend as Backend>::Tensor;
-
-/// A backend that the shared tests run on.
-pub trait Tested: Backend {
-    /// The dtypes that the backend supports.
-    const DTYPES: &'static [DType] = &DType::ALL;
-    /// Factor on every inexact bound: 1 for kernels, which round their result alone, more for composites,
-    /// which round after each step.
-    const SLACK: f64 = 1.0;
-}
-
-impl Tested for CpuBackend {}
-impl Tested for ReferenceBackend {}
 
 /// A result, or the error that reading it gives: devices may report an index out of range no sooner.
 pub fn settled<B: Backend>(result: Result<B::Tensor>) -> Result<B::Tensor> {
@@ -104,7 +88,7 @@ pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) 
     let dtype = want.dtype();
     if got.dtype() != dtype || got.len() != want.len() {
         let (got_len, want_len) = (got.len(), want.len());
-        return Some(format!("{got_len} × {}, not {want_len} × {dtype}", got.dtype()));
+        return Some(format!("expected {want_len} × {dtype}, got {got_len} × {}", got.dtype()));
     }
     if bytes(got) == bytes(want) {
         return None;
@@ -116,12 +100,19 @@ pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) 
             _ => got == want,
         };
         (!admitted).then(|| {
-            let ulps = ulp_distance(dtype, got.to_f64(), want.to_f64());
-            let ulps = ulps.filter(|_| dtype.is_float());
-            let (ulp, absolute) = (tolerance.ulp, tolerance.absolute.get(i));
-            format!(
-                "element {i}: {got:?}, not {want:?}; {ulps:?} ULP apart, bound {ulp} or {absolute:?}"
-            )
+            let values = format!("element {i}: expected {want}, got {got}");
+            if !dtype.is_float() {
+                return values;
+            }
+            let apart = match ulp_distance(dtype, got.to_f64(), want.to_f64()) {
+                Some(ulp) => format!(", {ulp} ULP apart"),
+                None => String::new(),
+            };
+            let absolute = match tolerance.absolute.get(i) {
+                Some(bound) => format!(" or an error of {bound:e}"),
+                None => String::new(),
+            };
+            format!("{values}{apart}; allowed: {} ULP{absolute}", tolerance.ulp)
         })
     })
 }
@@ -147,18 +138,17 @@ impl Disagreements {
         let got = settled::<B>(got);
         let difference = match (&got, &want) {
             (Ok(got), Ok(want)) if got.shape() != want.shape() => {
-                Some(format!("shape {}, not {}", got.shape(), want.shape()))
+                Some(format!("expected shape {}, got {}", want.shape(), got.shape()))
             }
             (Ok(got), Ok(want)) => {
                 self.values += want.numel();
                 let (got, want) = (B::to_host(got).unwrap(), Reference::to_host(want).unwrap());
                 first_difference(&got, &want, &tolerance.times(B::SLACK))
             }
-            (Err(got), Err(want)) => {
-                (kind(got) != kind(want)).then(|| format!("error \"{got}\", not \"{want}\""))
-            }
-            (Ok(_), Err(want)) => Some(format!("a result, not the error \"{want}\"")),
-            (Err(got), Ok(_)) => Some(format!("error \"{got}\", not a result")),
+            (Err(got), Err(want)) => (kind(got) != kind(want))
+                .then(|| format!("expected the error \"{want}\", got \"{got}\"")),
+            (Ok(_), Err(want)) => Some(format!("expected the error \"{want}\", got a result")),
+            (Err(got), Ok(_)) => Some(format!("expected a result, got the error \"{got}\"")),
         };
         self.found.extend(difference.map(|difference| format!("{}: {difference}", context())));
     }
@@ -186,59 +176,68 @@ fn kind(error: &Error) -> (std::mem::Discriminant<Error>, String) {
     (std::mem::discriminant(error), op)
 }
 
-#[test]
-fn one_wrong_value_is_reported() {
-    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-        let value = |i: usize| host(dtype, [Scalar::Float(0.37 * i as f64 - 5.0)].into_iter());
-        let values: Vec<f64> = (0..100).map(|i| value(i).get(0).unwrap().to_f64()).collect();
-        let tensor = |values: &[f64]| {
-            let data = host(dtype, values.iter().map(|&x| Scalar::Float(x)));
-            Reference::from_host(data, values.len().into())
-        };
-        for position in [0, 1, 50, 99] {
-            let mut wrong = values.clone();
-            wrong[position] = moved(dtype, wrong[position], 3);
-            for (ulp, reported) in [(0, true), (2, true), (3, false)] {
-                let mut seen = Disagreements::default();
-                let tolerance = Tolerance::ulp(ulp);
-                let context = || "meta".to_owned();
-                seen.compare::<Reference>(context, tensor(&wrong), tensor(&values), &tolerance);
-                assert_eq!(seen.found.len(), usize::from(reported), "{dtype} {position} {ulp}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::suite::inputs::host;
+    use crate::testing::suite::ulp::moved;
+    use swath::Shape;
+
+    #[test]
+    fn one_wrong_value_is_reported() {
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+            let value = |i: usize| host(dtype, [Scalar::Float(0.37 * i as f64 - 5.0)].into_iter());
+            let values: Vec<f64> = (0..100).map(|i| value(i).get(0).unwrap().to_f64()).collect();
+            let tensor = |values: &[f64]| {
+                let data = host(dtype, values.iter().map(|&x| Scalar::Float(x)));
+                Reference::from_host(data, values.len().into())
+            };
+            for position in [0, 1, 50, 99] {
+                let mut wrong = values.clone();
+                wrong[position] = moved(dtype, wrong[position], 3);
+                for (ulp, reported) in [(0, true), (2, true), (3, false)] {
+                    let mut seen = Disagreements::default();
+                    let tolerance = Tolerance::ulp(ulp);
+                    let context = || "meta".to_owned();
+                    seen.compare::<Reference>(context, tensor(&wrong), tensor(&values), &tolerance);
+                    assert_eq!(seen.found.len(), usize::from(reported), "{dtype} {position} {ulp}");
+                }
             }
         }
     }
-}
 
-#[test]
-fn wrong_kinds_of_results_are_reported() {
-    let floats =
-        |values: &[f64]| Reference::from_host(HostData::F64(values.to_vec()), values.len().into());
-    let failed =
-        |op| Err(Error::UnsupportedDType { op, dtype: DType::Bool, shape: Shape::scalar() });
-    let integers = Reference::from_host(HostData::I64(vec![1]), 1.into());
-    let cases = [
-        (floats(&[0.0]), floats(&[-0.0])),
-        (floats(&[f64::NAN]), floats(&[1.0])),
-        (floats(&[f64::INFINITY]), floats(&[f64::MAX])),
-        (floats(&[1.0]), floats(&[1.0, 1.0])),
-        (integers, floats(&[1.0])),
-        (failed("exp"), floats(&[1.0])),
-        (floats(&[1.0]), failed("exp")),
-        (failed("log"), failed("exp")),
-    ];
-    for (i, (got, want)) in cases.into_iter().enumerate() {
-        let mut seen = Disagreements::default();
-        let tolerance = Tolerance::ulp(2);
-        seen.compare::<Reference>(String::new, got, want, &tolerance);
-        assert_eq!(seen.found.len(), 1, "case {i}");
+    #[test]
+    fn wrong_kinds_of_results_are_reported() {
+        let floats = |values: &[f64]| {
+            Reference::from_host(HostData::F64(values.to_vec()), values.len().into())
+        };
+        let failed =
+            |op| Err(Error::UnsupportedDType { op, dtype: DType::Bool, shape: Shape::scalar() });
+        let integers = Reference::from_host(HostData::I64(vec![1]), 1.into());
+        let cases = [
+            (floats(&[0.0]), floats(&[-0.0])),
+            (floats(&[f64::NAN]), floats(&[1.0])),
+            (floats(&[f64::INFINITY]), floats(&[f64::MAX])),
+            (floats(&[1.0]), floats(&[1.0, 1.0])),
+            (integers, floats(&[1.0])),
+            (failed("exp"), floats(&[1.0])),
+            (floats(&[1.0]), failed("exp")),
+            (failed("log"), failed("exp")),
+        ];
+        for (i, (got, want)) in cases.into_iter().enumerate() {
+            let mut seen = Disagreements::default();
+            let tolerance = Tolerance::ulp(2);
+            seen.compare::<Reference>(String::new, got, want, &tolerance);
+            assert_eq!(seen.found.len(), 1, "case {i}");
+        }
     }
-}
 
-#[test]
-fn absolute_tolerance_is_inclusive() {
-    let (one, more) = (HostData::F64(vec![1.0]), HostData::F64(vec![1.25]));
-    assert!(first_difference(&one, &more, &Tolerance::absolute(vec![0.25])).is_none());
-    assert!(first_difference(&one, &more, &Tolerance::absolute(vec![0.24])).is_some());
-    let nan = HostData::F64(vec![f64::NAN]);
-    assert!(first_difference(&nan, &one, &Tolerance::absolute(vec![f64::INFINITY])).is_some());
+    #[test]
+    fn absolute_tolerance_is_inclusive() {
+        let (one, more) = (HostData::F64(vec![1.0]), HostData::F64(vec![1.25]));
+        assert!(first_difference(&one, &more, &Tolerance::absolute(vec![0.25])).is_none());
+        assert!(first_difference(&one, &more, &Tolerance::absolute(vec![0.24])).is_some());
+        let nan = HostData::F64(vec![f64::NAN]);
+        assert!(first_difference(&nan, &one, &Tolerance::absolute(vec![f64::INFINITY])).is_some());
+    }
 }

@@ -1,9 +1,9 @@
 //! Provided methods, composed of the required ones: broadcasting, `sum_to`, reshapes, edge cases.
 
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng};
 use swath::{Backend, DType, Error, HostData, Result, Shape, TensorData};
-
-use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
-use crate::support::inputs::{Arrangement, Fill, Input, Rng};
 
 /// A provided method; methods of one tensor take the first.
 #[derive(Clone, Copy, Debug)]
@@ -123,9 +123,4 @@ pub fn edges_are_as_documented<B: Tested>() {
     assert!(matches!(mismatch, Err(Error::DTypeMismatch { op: "add", .. })));
     assert!(matches!(B::from_vec(vec![1.0], [2, 3]), Err(Error::LengthMismatch { .. })));
     assert!(matches!(B::zeros([usize::MAX, 2]), Err(Error::Overflow { .. })));
-}
-
-#[test]
-fn edges_are_as_documented_on_the_reference() {
-    edges_are_as_documented::<Reference>();
 }

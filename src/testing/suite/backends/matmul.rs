@@ -1,11 +1,11 @@
 //! Matrix products.
 
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes, floats};
+use crate::testing::suite::inputs::{Rng, host};
+use crate::testing::suite::ulp::unit_roundoff;
 use swath::ops::UnaryOp;
 use swath::{Backend, DType, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
-
-use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes, floats};
-use crate::support::inputs::{Rng, host};
-use crate::support::ulp::unit_roundoff;
 
 /// Layout of a matrix in its storage.
 #[derive(Clone, Copy, Debug, PartialEq)]

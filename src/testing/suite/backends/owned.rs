@@ -1,13 +1,11 @@
 //! Owned operands: they give the same values as borrowed ones, and tensors that share their storage do not
 //! change.
 
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes, first_difference};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, Specials};
 use swath::ops::{BinaryOp, CompareOp, UnaryOp};
 use swath::{Arg, Backend, HostData, Scalar};
-
-use crate::support::agree::{
-    Disagreements, Reference, Tested, Tolerance, dtypes, first_difference,
-};
-use crate::support::inputs::{Arrangement, Fill, Input, Rng, Specials};
 
 const SHAPES: [&[usize]; 6] = [&[], &[0], &[7], &[3, 5], &[33, 65], &[2, 3, 4, 5]];
 

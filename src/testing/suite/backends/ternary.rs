@@ -1,14 +1,14 @@
 //! Ternary ops in every layout, with scalars as some of the operands, and with owned operands, against the
 //! composite on the reference backend in `f64`.
 
+use super::elementwise::{Bounds, tolerance};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, ReferenceTensor, among, dtypes};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::suite::is_sampled;
+use crate::testing::suite::oracle::{values, wide};
 use swath::ops::TernaryOp;
 use swath::{Arg, Backend, DType, HostData, Scalar};
-
-use super::elementwise::{Bounds, tolerance};
-use crate::support::agree::{Disagreements, Reference, ReferenceTensor, Tested, among, dtypes};
-use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::support::is_sampled;
-use crate::support::oracle::{values, wide};
 
 /// Sums may cancel, so bounds with units are relative to the operands, which are at most 4.
 fn bounds<B: Tested>(op: TernaryOp) -> (Bounds, Specials) {

@@ -1,12 +1,12 @@
 //! Unary and binary ops and comparisons.
 
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::suite::is_sampled;
+use crate::testing::suite::ulp::unit_roundoff;
 use swath::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
 use swath::{Arg, Backend, DType, HostData, Scalar};
-
-use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes};
-use crate::support::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::support::is_sampled;
-use crate::support::ulp::unit_roundoff;
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

@@ -1,10 +1,10 @@
 //! Errors: both backends return the same variant, which names the operation.
 
-use swath::ops::{BinaryOp, ReduceOp};
-use swath::{Arg, Backend, DType, Error, Scalar, TensorData};
-
-use crate::support::agree::{Disagreements, Reference, Tested, Tolerance, dtypes, settled};
-use crate::support::inputs::{Arrangement, Input};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes, settled};
+use crate::testing::suite::inputs::{Arrangement, Input};
+use swath::ops::BinaryOp;
+use swath::{Arg, Backend, DType, Error, Scalar};
 
 const EXACT: Tolerance = Tolerance::EXACT;
 
@@ -103,25 +103,6 @@ pub fn the_first_index_out_of_range_is_the_error<B: Tested>() {
         for result in [B::gather(&x, axis, &index), B::scatter_add(&x, axis, &index, &x)] {
             let error = settled::<B>(result).unwrap_err();
             assert!(matches!(error, Error::IndexOutOfRange { index: -7, .. }), "{error}");
-        }
-    }
-}
-
-/// The other tests compare refused dtypes, since they run every dtype; this one checks that the reference
-/// backend refuses those that the contract excludes.
-#[test]
-fn the_reference_refuses_what_is_undefined() {
-    for dtype in DType::ALL {
-        let x = integers(dtype, &[1, 2], Arrangement::Contiguous).on::<Reference>();
-        let arithmetic = !matches!(dtype, DType::Bool | DType::I32 | DType::U32);
-        assert_eq!(Reference::add(&x, &x).is_ok(), arithmetic, "{dtype}");
-        assert_eq!(Reference::neg(&x).is_ok(), arithmetic, "{dtype}");
-        assert_eq!(Reference::exp(&x).is_ok(), dtype.is_float(), "{dtype}");
-        assert_eq!(Reference::mean(&x, None, false).is_ok(), dtype.is_float(), "{dtype}");
-        let sum = Reference::reduce(ReduceOp::Sum, &x, &[0]);
-        match dtype {
-            DType::I32 | DType::U32 => assert!(matches!(sum, Err(Error::UnsupportedDType { .. }))),
-            _ => assert_eq!(sum.unwrap().dtype(), dtype.accumulated()),
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Inputs: a small generator, shapes, layouts, and random values with special ones among them.
 
+use crate::testing::suite::ulp::{limits, unit_roundoff};
 use half::{bf16, f16};
 use swath::{Backend, DType, Element, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
-
-use crate::support::ulp::{limits, unit_roundoff};
 
 /// SplitMix64.
 pub struct Rng(pub u64);
 
 impl Rng {
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -17,7 +16,7 @@ impl Rng {
     }
 
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+        (self.next_u64() % bound as u64) as usize
     }
 
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -25,7 +24,7 @@ impl Rng {
     }
 
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.next() >> 11) as f64 * 2f64.powi(-53)
+        low + (high - low) * (self.next_u64() >> 11) as f64 * 2f64.powi(-53)
     }
 }
 
@@ -158,6 +157,10 @@ pub fn host(dtype: DType, values: impl Iterator<Item = Scalar>) -> HostData {
         DType::U32 => typed::<u32>(values),
         DType::U8 => typed::<u8>(values),
         DType::Bool => typed::<bool>(values),
+        #[allow(
+            unreachable_patterns,
+            reason = "other crates must provide for dtypes of later versions"
+        )]
         other => panic!("no values for {other}"),
     }
 }
@@ -206,7 +209,7 @@ impl Fill {
                 let integer = match rng.below(4) {
                     0 => rng.pick(&[0, 1, -1, 2, 255, i64::MIN, i64::MAX, 1 << 31, 1 << 32]),
                     1 => rng.below(20) as i64 - 10,
-                    _ => rng.next() as i64,
+                    _ => rng.next_u64() as i64,
                 };
                 let forbidden = dtype == DType::U8 && integer & 255 == 0;
                 let divisor = matches!(self.specials, Specials::Divisors);
@@ -238,20 +241,25 @@ pub fn special_floats(dtype: DType, which: Specials) -> Vec<f64> {
     values
 }
 
-#[test]
-fn arrangements_have_the_documented_layouts() {
-    let shape = Shape::new([3, 5]);
-    let layout = |arrangement: Arrangement| {
-        arrangement.view(&Layout::contiguous(arrangement.base(&shape)), &shape)
-    };
-    for arrangement in Arrangement::ALL {
-        assert_eq!(layout(arrangement).shape(), &shape, "{arrangement:?}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrangements_have_the_documented_layouts() {
+        let shape = Shape::new([3, 5]);
+        let layout = |arrangement: Arrangement| {
+            arrangement.view(&Layout::contiguous(arrangement.base(&shape)), &shape)
+        };
+        for arrangement in Arrangement::ALL {
+            assert_eq!(layout(arrangement).shape(), &shape, "{arrangement:?}");
+        }
+        assert_eq!(layout(Permuted).strides(), [1, 3]);
+        assert_eq!(layout(RepeatedRows).strides(), [0, 1]);
+        assert_eq!(layout(RepeatedColumns).strides(), [1, 0]);
+        assert_eq!((layout(Narrowed).strides(), layout(Narrowed).offset()), (&[7, 1][..], 8));
+        assert_eq!((layout(Stepped).strides(), layout(Stepped).offset()), (&[20, 2][..], 11));
+        assert_eq!((layout(Flipped).strides(), layout(Flipped).offset()), (&[-5, -1][..], 14));
+        assert_eq!((layout(Mixed).strides(), layout(Mixed).offset()), (&[1, -5][..], 26));
     }
-    assert_eq!(layout(Permuted).strides(), [1, 3]);
-    assert_eq!(layout(RepeatedRows).strides(), [0, 1]);
-    assert_eq!(layout(RepeatedColumns).strides(), [1, 0]);
-    assert_eq!((layout(Narrowed).strides(), layout(Narrowed).offset()), (&[7, 1][..], 8));
-    assert_eq!((layout(Stepped).strides(), layout(Stepped).offset()), (&[20, 2][..], 11));
-    assert_eq!((layout(Flipped).strides(), layout(Flipped).offset()), (&[-5, -1][..], 14));
-    assert_eq!((layout(Mixed).strides(), layout(Mixed).offset()), (&[1, -5][..], 26));
 }

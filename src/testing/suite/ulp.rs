@@ -60,48 +60,55 @@ pub fn limits(dtype: DType) -> [f64; 3] {
     }
 }
 
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[test]
-fn distance_counts_representable_values() {
-    for (dtype, max_exponent) in FLOATS.into_iter().zip([15.0, 127.0, 127.0, 1023.0f64]) {
-        let [tiny, normal, max] = limits(dtype);
-        let step = 2.0 * unit_roundoff(dtype);
-        let top_step = step * max_exponent.exp2();
-        let rows = [
-            (1.0, 1.0 + step, 1),
-            (1.0, 1.0 - step, 2),
-            (1.0, 1.0 + 5.0 * step, 5),
-            (0.0, -0.0, 0),
-            (0.0, tiny, 1),
-            (-tiny, tiny, 2),
-            (normal, normal - tiny, 1),
-            (max, max - top_step, 1),
-        ];
-        for (a, b, distance) in rows {
-            assert_eq!(ulp_distance(dtype, a, b), Some(distance), "{dtype} {a:e} {b:e}");
-            assert_eq!(ulp_distance(dtype, b, a), Some(distance), "{dtype} {b:e} {a:e}");
+    const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+
+    #[test]
+    fn distance_counts_representable_values() {
+        for (dtype, max_exponent) in FLOATS.into_iter().zip([15.0, 127.0, 127.0, 1023.0f64]) {
+            let [tiny, normal, max] = limits(dtype);
+            let step = 2.0 * unit_roundoff(dtype);
+            let top_step = step * max_exponent.exp2();
+            let rows = [
+                (1.0, 1.0 + step, 1),
+                (1.0, 1.0 - step, 2),
+                (1.0, 1.0 + 5.0 * step, 5),
+                (0.0, -0.0, 0),
+                (0.0, tiny, 1),
+                (-tiny, tiny, 2),
+                (normal, normal - tiny, 1),
+                (max, max - top_step, 1),
+            ];
+            for (a, b, distance) in rows {
+                assert_eq!(ulp_distance(dtype, a, b), Some(distance), "{dtype} {a:e} {b:e}");
+                assert_eq!(ulp_distance(dtype, b, a), Some(distance), "{dtype} {b:e} {a:e}");
+            }
+            for (a, b) in
+                [(f64::NAN, 0.0), (f64::INFINITY, max), (f64::INFINITY, f64::NEG_INFINITY)]
+            {
+                assert_eq!(ulp_distance(dtype, a, b), None, "{dtype} {a:e} {b:e}");
+            }
+            assert_eq!(ulp_distance(dtype, f64::NAN, f64::NAN), Some(0));
+            assert_eq!(ulp_distance(dtype, f64::INFINITY, f64::INFINITY), Some(0));
         }
-        for (a, b) in [(f64::NAN, 0.0), (f64::INFINITY, max), (f64::INFINITY, f64::NEG_INFINITY)] {
-            assert_eq!(ulp_distance(dtype, a, b), None, "{dtype} {a:e} {b:e}");
-        }
-        assert_eq!(ulp_distance(dtype, f64::NAN, f64::NAN), Some(0));
-        assert_eq!(ulp_distance(dtype, f64::INFINITY, f64::INFINITY), Some(0));
     }
-}
 
-#[test]
-fn a_nonzero_value_is_far_from_an_expected_zero() {
-    assert_eq!(ulp_distance(DType::F32, 0.0, 1000.0).map(|d| d > 1 << 30), Some(true));
-}
+    #[test]
+    fn a_nonzero_value_is_far_from_an_expected_zero() {
+        assert_eq!(ulp_distance(DType::F32, 0.0, 1000.0).map(|d| d > 1 << 30), Some(true));
+    }
 
-#[test]
-fn moving_and_measuring_are_inverse() {
-    for dtype in FLOATS {
-        for start in [1.0, -1.0, 0.0, limits(dtype)[1]] {
-            for steps in [-3i64, -1, 0, 1, 2, 17] {
-                let distance = ulp_distance(dtype, start, moved(dtype, start, steps));
-                assert_eq!(distance, Some(steps.unsigned_abs()), "{dtype} {start:e} {steps}");
+    #[test]
+    fn moving_and_measuring_are_inverse() {
+        for dtype in FLOATS {
+            for start in [1.0, -1.0, 0.0, limits(dtype)[1]] {
+                for steps in [-3i64, -1, 0, 1, 2, 17] {
+                    let distance = ulp_distance(dtype, start, moved(dtype, start, steps));
+                    assert_eq!(distance, Some(steps.unsigned_abs()), "{dtype} {start:e} {steps}");
+                }
             }
         }
     }

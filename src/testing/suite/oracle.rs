@@ -1,12 +1,12 @@
 //! Comparison of fused kernels with the reference backend, which runs the same program of tensors by
 //! composites, in `F64`.
 
-use swath::ops::{Activation, DropoutMask, Window};
-use swath::{Backend, CrossEntropy, DType, Result, Shape, Tensor, TensorData};
-
-use super::agree::{Disagreements, Reference, ReferenceTensor, Tested, Tolerance};
+use super::agree::{Disagreements, Reference, ReferenceTensor, Tolerance};
 use super::inputs::Input;
 use super::ulp::{limits, unit_roundoff};
+use crate::testing::suite::Tested;
+use swath::ops::{Activation, DropoutMask, Window};
+use swath::{Backend, CrossEntropy, DType, Result, Shape, Tensor, TensorData};
 
 /// A method of tensors with its options. Optional operands are the last ones.
 #[derive(Clone, Debug)]
