@@ -41,6 +41,7 @@ mod optim_memory;
 mod products_bits;
 mod products_memory;
 mod products_specials;
+mod profiler;
 mod programs;
 mod safetensors;
 mod safetensors_memory;
