@@ -26,6 +26,9 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+#[cfg(feature = "testing-suite")]
+extern crate self as swath;
+
 pub mod autodiff;
 pub mod backend;
 pub mod blas;

@@ -1,29 +1,19 @@
-//! Tests for backends of other crates, by [`backend_suite!`](crate::testing::backend_suite): see
-//! `docs/BACKENDS.md`. Feature `testing`; no part of a program.
+//! With the feature `testing-suite`, the tests of backends of other crates: `backend_suite!` and `Tested`; see
+//! `docs/BACKENDS.md`. No part of a program.
 //!
-//! The rest is for this crate's tests of its tests: the rows of the op table as text, derivative rules as they run,
-//! and whether work was shared by threads.
+//! The rest, with the feature `testing`, is for this crate's tests of its tests: the rows of the op table as text,
+//! derivative rules as they run, and whether work was shared by threads.
 
-#[doc(hidden)]
-pub mod agree;
-#[doc(hidden)]
-pub mod backends;
-mod effort;
-#[doc(hidden)]
-pub mod fused;
-#[doc(hidden)]
-pub mod inputs;
-#[doc(hidden)]
-pub mod oracle;
 mod rows;
-mod suite;
+#[cfg(feature = "testing-suite")]
 #[doc(hidden)]
-pub mod ulp;
+pub mod suite;
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+#[cfg(feature = "testing-suite")]
 #[doc(inline)]
 pub use crate::__backend_suite as backend_suite;
 use crate::autodiff::graph::{InputGradients, Upstream};
@@ -32,9 +22,9 @@ use crate::backend::Backend;
 use crate::error::Result;
 pub use crate::runtime::parallel::shared_regions;
 use crate::tensor::Tensor;
-#[doc(hidden)]
-pub use effort::{is_full, is_sampled};
 pub use rows::{ROWS, Row, RowRule};
+#[cfg(feature = "testing-suite")]
+#[doc(inline)]
 pub use suite::Tested;
 
 /// A derivative rule that has just run in a backward pass.

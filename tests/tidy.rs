@@ -158,18 +158,19 @@ const CFG_PLACES: Files = &[
     "src/runtime/memory/huge_pages.rs",
     "src/lib.rs",
     // Which backends are tested: those that were built.
-    "src/testing/suite.rs",
+    "src/testing/suite/mod.rs",
     "tests/",
     "kernels/tests/",
 ];
 
 /// Predicates of `cfg` that are allowed anywhere: they depend on the build, not on the machine.
-const CFG_ANYWHERE: [&str; 7] = [
+const CFG_ANYWHERE: [&str; 8] = [
     "test",
     "doctest",
     "miri",
     "debug_assertions",
     "feature = \"testing\"",
+    "feature = \"testing-suite\"",
     "feature = \"peak\"",
     "any(test, feature = \"testing\")",
 ];

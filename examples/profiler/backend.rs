@@ -22,9 +22,9 @@ use swath::{Arg, Backend, CpuBackend, DType, HostData, Layout, Result, Scalar, S
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub calls: u64,
-    /// Additions, multiplications and function values.
+    /// Additions, multiplications, divisions, comparisons and function values: `exp` counts as one.
     pub operations: u64,
-    /// Bytes of the operands and the results.
+    /// Bytes of the operands and the results, if each is read or written once.
     pub bytes: u64,
     pub time: Duration,
 }
@@ -40,8 +40,12 @@ pub fn take() -> BTreeMap<&'static str, Tally> {
 #[derive(Clone, Debug)]
 pub struct Profiled;
 
+/// Bytes of a tensor. Elements that a broadcast repeats, along axes of stride 0, are counted once.
 fn size(x: &CpuTensor) -> u64 {
-    (x.numel() * x.dtype().size()) as u64
+    let axes = x.shape().dims().iter().zip(x.strides());
+    let distinct: usize =
+        axes.map(|(&extent, &stride)| if stride == 0 { extent.min(1) } else { extent }).product();
+    (distinct * x.dtype().size()) as u64
 }
 
 fn note(op: &'static str, operations: usize, bytes: u64, time: Duration) {
@@ -71,36 +75,64 @@ fn read<const N: usize>(operands: [&Arg<'_, CpuTensor>; N]) -> u64 {
     operands.iter().filter_map(|x| x.tensor()).map(size).sum()
 }
 
-/// Number of multiplications and additions of a fused op.
-fn operations(op: &FusedOp<'_, CpuTensor>) -> usize {
-    let last = |x: &CpuTensor| x.shape().dims().last().copied().unwrap_or(1);
+fn last(x: &CpuTensor) -> usize {
+    x.shape().dims().last().copied().unwrap_or(1)
+}
+
+/// Number of pairs of a query and a key that it attends to, over all heads.
+fn visible_pairs(q: &CpuTensor, k: &CpuTensor, causal: bool) -> usize {
+    let [.., t, _] = *q.shape().dims() else { return 0 };
+    let [.., s, _] = *k.shape().dims() else { return 0 };
+    let heads: usize = q.shape().dims()[..q.shape().ndim() - 2].iter().product();
+    // Query i sees the keys 0..=i + s - t.
+    let seen = |i: usize| if causal { (i + s + 1).saturating_sub(t).min(s) } else { s };
+    heads * (0..t).map(seen).sum::<usize>()
+}
+
+/// Operations of a fused op with these results. Products are counted exactly, with two operations for each
+/// multiplication and its addition; their biases, activations and softmax are left out, as usual.
+fn operations(op: &FusedOp<'_, CpuTensor>, results: &[CpuTensor]) -> usize {
+    // Of every element of a weight, the multiplications per element of its first axis, the output channels.
+    let per_channel = |weight: &CpuTensor| weight.numel() / weight.shape().dim(0).max(1);
     match *op {
         FusedOp::Linear { x, weight, .. } => 2 * x.numel() * weight.shape().dim(0),
-        FusedOp::Attention { q, k, v, .. } => {
-            let keys = k.shape().dim(k.shape().ndim() - 2);
-            2 * q.numel() * keys + 2 * q.numel() / last(q).max(1) * keys * last(v)
+        // Scores q·kᵀ and the sums of values.
+        FusedOp::Attention { q, k, v, parameters, .. } => {
+            2 * visible_pairs(q, k, parameters.causal) * (last(q) + last(v))
         }
-        FusedOp::AttentionGrad { q, k, v, .. } => {
-            let keys = k.shape().dim(k.shape().ndim() - 2);
-            let rows = q.numel() / last(q).max(1);
-            2 * rows * keys * (3 * last(q) + 2 * last(v))
+        // The scores again, the gradients of q, of k and of v, and that of the weights.
+        FusedOp::AttentionGrad { q, k, v, parameters, .. } => {
+            2 * visible_pairs(q, k, parameters.causal) * (3 * last(q) + 2 * last(v))
         }
-        FusedOp::Conv { x, weight, ref convolution, .. } => {
-            let windows = x.numel() / x.shape().dim(1).max(1);
-            let strides: usize = convolution.stride.iter().product();
-            2 * windows / strides.max(1) * weight.numel()
+        FusedOp::Conv { weight, .. } => 2 * results[0].numel() * per_channel(weight),
+        FusedOp::ConvTranspose { g, weight, .. } => 2 * g.numel() * per_channel(weight),
+        FusedOp::ConvWeightGrad { g, .. } => 2 * g.numel() * per_channel(&results[0]),
+        FusedOp::MaxPool { ref pooling, .. } | FusedOp::AvgPool { ref pooling, .. } => {
+            results[0].numel() * pooling.kernel.iter().product::<usize>()
         }
-        FusedOp::ConvTranspose { g, weight, .. } => {
-            2 * g.numel() / g.shape().dim(1).max(1) * weight.numel()
+        FusedOp::AvgPoolGrad { g, ref pooling, .. } => {
+            g.numel() * pooling.kernel.iter().product::<usize>()
         }
-        FusedOp::ConvWeightGrad { g, x, kernel, ref convolution } => {
-            let places: usize = kernel.iter().product();
-            2 * g.numel() * x.shape().dim(1) / convolution.groups.max(1) * places
-        }
-        FusedOp::MaxPool { x, .. } | FusedOp::AvgPool { x, .. } => x.numel(),
         FusedOp::Dot { a, .. } => 2 * a.numel(),
-        // A few operations for each element of the largest operand: rows are read once or twice.
-        ref op => 5 * op.operands().iter().map(|x| x.numel()).max().unwrap_or(0),
+        FusedOp::Im2col { .. } => 0,
+        FusedOp::Col2im { x, .. } => x.numel(),
+        // Of the others, the operations per element of their largest operand.
+        FusedOp::Dropout { x, .. } => x.numel(),
+        FusedOp::SinCos { x } => 2 * x.numel(),
+        FusedOp::BiasActivation { x, .. } => 2 * x.numel(),
+        FusedOp::BiasActivationGrad { x, .. } => 3 * x.numel(),
+        // Maximum, difference, exponential, sum, quotient.
+        FusedOp::Softmax { x, .. } => 5 * x.numel(),
+        FusedOp::SoftmaxGrad { y, .. } => 4 * y.numel(),
+        FusedOp::CrossEntropy { logits, .. } => 4 * logits.numel(),
+        FusedOp::CrossEntropyGrad { logits, .. } => 4 * logits.numel(),
+        // Mean, difference, square, variance, quotient, weight, bias.
+        FusedOp::LayerNorm { x, .. } => 7 * x.numel(),
+        FusedOp::LayerNormGrad { x, .. } => 13 * x.numel(),
+        FusedOp::RmsNorm { x, .. } => 4 * x.numel(),
+        FusedOp::RmsNormGrad { x, .. } => 10 * x.numel(),
+        // An op of a later version.
+        ref other => other.operands().iter().map(|x| x.numel()).max().unwrap_or(0),
     }
 }
 
@@ -114,7 +146,10 @@ impl Backend for Profiled {
     }
 
     fn to_host(x: &CpuTensor) -> Result<HostData> {
-        CpuBackend::to_host(x)
+        let start = Instant::now();
+        let data = CpuBackend::to_host(x)?;
+        note("to_host", 0, 2 * size(x), start.elapsed());
+        Ok(data)
     }
 
     fn item(x: &CpuTensor) -> Result<Scalar> {
@@ -185,7 +220,15 @@ impl Backend for Profiled {
     fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
         let start = Instant::now();
         let result = CpuBackend::reduce(op, x, axes)?;
-        note(op.name(), x.numel(), size(x) + size(&result), start.elapsed());
+        let each = match op {
+            // Mean, difference, square, sum.
+            ReduceOp::Variance { .. } | ReduceOp::Std { .. } => 4,
+            // Maximum, difference, exponential, sum.
+            ReduceOp::LogSumExp => 4,
+            ReduceOp::Norm { .. } => 2,
+            _ => 1,
+        };
+        note(op.name(), each * x.numel(), size(x) + size(&result), start.elapsed());
         Ok(result)
     }
 
@@ -194,18 +237,18 @@ impl Backend for Profiled {
     }
 
     fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
-        let depth = a.shape().dims().last().copied().unwrap_or(1);
-        counted("matmul", 2 * depth, size(a) + size(b), || CpuBackend::matmul(a, b))
+        counted("matmul", 2 * last(a), size(a) + size(b), || CpuBackend::matmul(a, b))
     }
 
     fn matmul_add(a: &CpuTensor, b: &CpuTensor, c: CpuTensor) -> Result<CpuTensor> {
-        let depth = a.shape().dims().last().copied().unwrap_or(1);
         let bytes = size(a) + size(b) + size(&c);
-        counted("matmul_add", 2 * depth + 1, bytes, || CpuBackend::matmul_add(a, b, c))
+        counted("matmul_add", 2 * last(a) + 1, bytes, || CpuBackend::matmul_add(a, b, c))
     }
 
     fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<CpuTensor> {
-        counted("gather", 0, size(index), || CpuBackend::gather(x, axis, index))
+        // As many elements of x are read as there are indices.
+        let read = size(index) + (index.numel() * x.dtype().size()) as u64;
+        counted("gather", 0, read, || CpuBackend::gather(x, axis, index))
     }
 
     fn scatter_add(
@@ -214,8 +257,11 @@ impl Backend for Profiled {
         index: &CpuTensor,
         source: &CpuTensor,
     ) -> Result<CpuTensor> {
-        let bytes = size(x) + size(index) + size(source);
-        counted("scatter_add", 1, bytes, || CpuBackend::scatter_add(x, axis, index, source))
+        let start = Instant::now();
+        let result = CpuBackend::scatter_add(x, axis, index, source)?;
+        let bytes = size(x) + size(index) + size(source) + size(&result);
+        note("scatter_add", source.numel(), bytes, start.elapsed());
+        Ok(result)
     }
 
     fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
@@ -228,7 +274,7 @@ impl Backend for Profiled {
         let results = CpuBackend::fused(op)?;
         let read: u64 = op.operands().iter().map(|x| size(x)).sum();
         let written: u64 = results.iter().map(size).sum();
-        note(op.name(), operations(op), read + written, start.elapsed());
+        note(op.name(), operations(op, &results), read + written, start.elapsed());
         Ok(results)
     }
 
@@ -242,7 +288,13 @@ impl Backend for Profiled {
         CpuBackend::update(op, parameter, gradient, state)?;
         // Everything is read; the parameter and the state are written.
         let bytes = 2 * size(parameter) + size(gradient) + 2 * state.iter().map(size).sum::<u64>();
-        note(op.name(), 10 * parameter.numel(), bytes, start.elapsed());
+        let each = match op {
+            UpdateOp::Sgd { .. } => 6,
+            // Both averages, the root, the quotient, the decay and the step.
+            UpdateOp::Adam { .. } => 14,
+            _ => 1,
+        };
+        note(op.name(), each * parameter.numel(), bytes, start.elapsed());
         Ok(())
     }
 
@@ -251,6 +303,6 @@ impl Backend for Profiled {
         dtype: DType,
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<CpuTensor> {
-        CpuBackend::read(shape, dtype, fill)
+        counted("read", 0, 0, || CpuBackend::read(shape, dtype, fill))
     }
 }

@@ -19,6 +19,12 @@ use swath::prelude::*;
 
 const BATCH: usize = 16;
 
+const LEGEND: &str = "\
+%        share of the step's time
+MFLOP    additions, multiplications, comparisons and function values, in millions
+MB       operands and results, each counted as read or written once
+outside  recording, views, and reading the loss";
+
 fn main() -> std::process::ExitCode {
     let steps = std::env::args().nth(1).map_or(Ok(20), |text| text.parse::<u32>());
     let result = match steps {
@@ -59,18 +65,21 @@ fn run(steps: u32) -> Result<()> {
         loss = step(&mut model)?;
     }
     let wall = start.elapsed();
+    let mut parameters = 0;
+    nn::for_each_tensor(&model, |_, tensor, _| parameters += tensor.numel());
+    println!(
+        "A step of training, {parameters} parameters and {BATCH} × {} tokens: {:.1} ms, mean of {steps} steps\n",
+        sizes.context,
+        1e3 * wall.as_secs_f64() / f64::from(steps)
+    );
     report(steps, wall);
-    println!("\nloss {loss:.4}");
+    println!("\n{LEGEND}\nThe loss after the last step is {loss:.4}.");
     Ok(())
 }
 
 fn report(steps: u32, wall: Duration) {
     let mut rows: Vec<(&str, Tally)> = backend::take().into_iter().collect();
     rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.time));
-    println!(
-        "{steps} steps of {:.1} ms; for one step:\n",
-        1e3 * wall.as_secs_f64() / f64::from(steps)
-    );
     println!(
         "{:<34} {:>6} {:>9} {:>6} {:>9} {:>8} {:>9} {:>7}",
         "op", "calls", "ms", "%", "MFLOP", "MB", "GFLOP/s", "GB/s"
@@ -84,6 +93,14 @@ fn report(steps: u32, wall: Duration) {
         total.time += tally.time;
     }
     line("all ops", &total, steps, wall);
+    let outside = wall.saturating_sub(total.time).as_secs_f64();
+    println!(
+        "{:<34} {:>6} {:>9.3} {:>6.1}",
+        "outside ops",
+        "",
+        1e3 * outside / f64::from(steps),
+        100.0 * outside / wall.as_secs_f64()
+    );
 }
 
 fn line(op: &str, tally: &Tally, steps: u32, wall: Duration) {

@@ -15,8 +15,10 @@ mod wgpu;
 #[path = "../suite/gpt.rs"]
 mod gpt;
 #[allow(dead_code, unused_imports, reason = "these tests use a part of it")]
-#[path = "../suite/support.rs"]
 mod support;
+#[allow(dead_code, unused_imports, reason = "these tests use a part of it")]
+#[path = "../suite/testing.rs"]
+mod testing;
 
 #[global_allocator]
 static ALLOCATOR: support::counting::Counting = support::counting::Counting;

@@ -18,10 +18,10 @@ mod shim;
 
 #[cfg(target_os = "linux")]
 mod on_the_shim {
-    swath::testing::backend_suite!(crate::metal::shim::ShimBackend);
+    crate::testing::backend_suite!(crate::metal::shim::ShimBackend);
 }
 
 #[cfg(target_vendor = "apple")]
 mod on_the_device {
-    swath::testing::backend_suite!(swath::MetalBackend);
+    crate::testing::backend_suite!(swath::MetalBackend);
 }

@@ -8,7 +8,7 @@ use swath::{ConvOptions, Padding, PoolOptions, WgpuBackend};
 use crate::support::gpt::{Gpt, Sizes};
 use crate::support::{alone, counting};
 
-swath::testing::backend_suite!(swath::WgpuBackend);
+crate::testing::backend_suite!(swath::WgpuBackend);
 
 type T = Tensor<WgpuBackend>;
 

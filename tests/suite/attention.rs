@@ -2,8 +2,8 @@
 
 mod vectors;
 
+use crate::testing::suite::fused::attention::{Case, Masked, PLAIN, close, randn, wide};
 use swath::prelude::*;
-use swath::testing::fused::attention::{Case, Masked, PLAIN, close, randn, wide};
 
 type T = Tensor<CpuBackend>;
 

@@ -1,8 +1,8 @@
-//! The CPU backend by the tests of all backends, `swath::testing::backend_suite!`, and its own.
+//! The CPU backend by the tests of all backends, `crate::testing::backend_suite!`, and its own.
 
 mod large;
 mod reference;
 
 mod cpu {
-    swath::testing::backend_suite!(swath::CpuBackend);
+    crate::testing::backend_suite!(swath::CpuBackend);
 }

@@ -41,6 +41,7 @@ mod optim_memory;
 mod products_bits;
 mod products_memory;
 mod products_specials;
+mod profiler;
 mod programs;
 mod safetensors;
 mod safetensors_memory;
@@ -48,6 +49,7 @@ mod series;
 mod strides;
 mod support;
 mod tensor;
+mod testing;
 mod trace;
 mod walks;
 

@@ -2,9 +2,9 @@
 //! composed of them. The shared tests check the composites in every dtype within the bounds of kernels, times
 //! [`Tested::SLACK`].
 
+use crate::testing::Tested;
 use swath::backend::cpu::CpuTensor;
 use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
-use swath::testing::Tested;
 use swath::{Arg, Backend, CpuBackend, DType, HostData, Layout, Result, Scalar, Shape};
 
 #[derive(Clone, Debug)]
@@ -89,4 +89,4 @@ impl Backend for Minimal {
     }
 }
 
-swath::testing::backend_suite!(Minimal);
+crate::testing::backend_suite!(Minimal);

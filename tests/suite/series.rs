@@ -2,7 +2,7 @@
 //! rewritten with `?`.
 
 use swath::prelude::*;
-use swath::{Keep, broadcast_index, broadcast_shape};
+use swath::{AnyBackend, Device, Keep, broadcast_index, broadcast_shape};
 
 type T = Tensor<CpuBackend>;
 
@@ -135,11 +135,15 @@ fn gradients_accumulate_on_the_backend() -> Result<()> {
     Ok(())
 }
 
-/// The backend chosen at compile time.
+/// The backend chosen when the program is compiled, and the device of [`AnyBackend`] that is the same.
 #[cfg(debug_assertions)]
 type DefaultBackend = CpuBackend;
+#[cfg(debug_assertions)]
+const DEFAULT_DEVICE: Device = Device::Cpu;
 #[cfg(not(debug_assertions))]
-type DefaultBackend = swath::ReferenceBackend;
+type DefaultBackend = ReferenceBackend;
+#[cfg(not(debug_assertions))]
+const DEFAULT_DEVICE: Device = Device::Reference;
 
 /// Trains `y = x·w + b` by gradient descent on any backend; returns the first and the last loss.
 fn train_model<B: Backend>(steps: usize) -> Result<(f32, f32)> {
@@ -169,5 +173,19 @@ fn one_program_trains_on_every_backend() -> Result<()> {
     assert!(first > 1.0 && last < 1e-4, "{first} {last}");
     let (first, last) = train_model::<ReferenceBackend>(50)?;
     assert!(first > 1.0 && last < 1e-4, "{first} {last}");
+    Ok(())
+}
+
+#[test]
+fn choices_when_compiled_and_when_run_give_equal_losses() -> Result<()> {
+    let compiled = train_model::<DefaultBackend>(50)?;
+    let chosen = AnyBackend::with_device(DEFAULT_DEVICE, || train_model::<AnyBackend>(50))?;
+    assert_eq!(chosen, compiled);
+    // One program, two devices, in the order that a user asks for them.
+    let on = |name: &str| {
+        AnyBackend::with_device(name.parse::<Device>()?, || train_model::<AnyBackend>(50))
+    };
+    assert_eq!(on("cpu")?, train_model::<CpuBackend>(50)?);
+    assert_eq!(on("reference")?, train_model::<ReferenceBackend>(50)?);
     Ok(())
 }

@@ -7,5 +7,5 @@ pub mod files;
 pub mod gpt;
 pub mod vectors;
 
+pub use crate::testing::suite::{agree, inputs, is_full, is_sampled};
 pub use alone::{alone, alone_with};
-pub use swath::testing::{agree, inputs, is_full, is_sampled};

@@ -1,7 +1,7 @@
 //! Results of the CPU backend that are computed by several threads, against plain loops.
 
+use crate::testing::Tested;
 use swath::ops::{ReduceOp, ScanOp};
-use swath::testing::Tested;
 use swath::{CpuBackend, DType, HostData, Scalar, Tensor};
 
 use crate::support::inputs::Rng;

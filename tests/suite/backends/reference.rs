@@ -1,7 +1,7 @@
 //! The reference backend, the oracle of the other tests, against values that are written out.
 
+use crate::testing::suite::backends::{movement, provided};
 use swath::ops::ReduceOp;
-use swath::testing::backends::{movement, provided};
 use swath::{Backend, DType, Error, Scalar, TensorData};
 
 use crate::support::agree::Reference;

@@ -2,10 +2,10 @@
 
 mod specials;
 
+use crate::testing::suite::fused::conv::{DTYPES, Draw, close, compare, reference, wide};
 use swath::ops::Activation;
 use swath::prelude::*;
 use swath::runtime::set_threads;
-use swath::testing::fused::conv::{DTYPES, Draw, close, compare, reference, wide};
 use swath::{ConvOptions, ConvTransposeOptions, Padding};
 
 use crate::support::alone;

@@ -1,8 +1,8 @@
 //! Pooling: PyTorch's results, and errors.
 
+use crate::testing::suite::fused::pool::{close, numbers};
 use swath::PoolOptions;
 use swath::prelude::*;
-use swath::testing::fused::pool::{close, numbers};
 
 use crate::support::vectors::Vectors;
 

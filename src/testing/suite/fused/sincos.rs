@@ -1,10 +1,10 @@
 //! Sine and cosine by one op.
 
-use crate::prelude::*;
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, floats};
-use crate::testing::backends::half::every_value;
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, floats};
+use crate::testing::suite::backends::half::every_value;
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use swath::prelude::*;
 
 fn agree<B: Tested>(seen: &mut Disagreements, x: B::Tensor, context: &str) {
     let x = Tensor::<B>::from_data(x);

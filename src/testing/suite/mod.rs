@@ -1,6 +1,21 @@
 //! The tests of a backend, and what a backend says of itself to them.
+//!
+//! The files are compiled twice, as `crate::testing::suite` of the library under the feature `testing-suite`, and of
+//! `tests/suite`. Were they part of the library whenever this crate's tests are built, its examples would be built
+//! with them too, which takes a second more. So they name the library `swath`.
 
-use crate::{AnyBackend, Backend, CpuBackend, DType, ReferenceBackend};
+pub mod agree;
+pub mod backends;
+pub mod effort;
+pub mod fused;
+pub mod inputs;
+pub mod oracle;
+pub mod ulp;
+
+pub use crate::__backend_suite as backend_suite;
+pub use effort::{is_full, is_sampled};
+
+use swath::{AnyBackend, Backend, CpuBackend, DType, ReferenceBackend};
 
 /// A backend that [`backend_suite!`](crate::testing::backend_suite) tests.
 pub trait Tested: Backend {
@@ -24,7 +39,7 @@ impl Tested for ReferenceBackend {}
 impl Tested for AnyBackend {}
 
 #[cfg(any(feature = "wgpu", feature = "metal"))]
-impl<D: crate::backend::gpu::Driver> Tested for crate::backend::gpu::Gpu<D> {
+impl<D: swath::backend::gpu::Driver> Tested for swath::backend::gpu::Gpu<D> {
     const DTYPES: &'static [DType] =
         &[DType::F16, DType::F32, DType::I64, DType::I32, DType::U32, DType::U8, DType::Bool];
     /// Functions have errors of a few ULP.
@@ -43,9 +58,8 @@ impl<D: crate::backend::gpu::Driver> Tested for crate::backend::gpu::Gpu<D> {
 /// defaults, and fused operations without a kernel, are tested as they are composed.
 ///
 /// ```
-/// # use swath::testing::Tested;
-/// # mod swathy { pub type MyBackend = swath::CpuBackend; }
-/// # use swathy::MyBackend;
+/// # type MyBackend = swath::CpuBackend;
+/// # fn main() {}
 /// // In a file of `tests/`, or in a module with `#[cfg(test)]`:
 /// mod my_backend {
 ///     swath::testing::backend_suite!(super::MyBackend);
@@ -79,7 +93,7 @@ macro_rules! __backend_suite {
                     type Backend = super::super::BackendUnderTest;
                     match <Backend as $crate::testing::Tested>::missing() {
                         Some(missing) => eprintln!("skipped {}: {missing}", stringify!($test)),
-                        None => $crate::testing::$group::$file::$test::<Backend>(),
+                        None => $crate::testing::suite::$group::$file::$test::<Backend>(),
                     }
                 }
             )+

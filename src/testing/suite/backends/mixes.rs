@@ -1,13 +1,13 @@
 //! Ops of one to three operands in all combinations of layouts, on tensors that are traversed in blocks of
 //! rows, in tiles and in parts of tiles.
 
-use crate::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, ReferenceTensor, Tolerance, among};
-use crate::testing::inputs::{Arrangement, Input, Rng, host};
-use crate::testing::is_sampled;
-use crate::testing::oracle::values;
-use crate::{Arg, Backend, DType, Result, Scalar, Shape, TensorData};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, ReferenceTensor, Tolerance, among};
+use crate::testing::suite::inputs::{Arrangement, Input, Rng, host};
+use crate::testing::suite::is_sampled;
+use crate::testing::suite::oracle::values;
+use swath::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
+use swath::{Arg, Backend, DType, Result, Scalar, Shape, TensorData};
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

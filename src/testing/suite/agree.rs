@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::testing::suite::Tested;
-use crate::testing::ulp::ulp_distance;
-use crate::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, TensorData};
+use crate::testing::suite::ulp::ulp_distance;
 use bytemuck::cast_slice;
+use swath::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, TensorData};
 
 pub type Reference = ReferenceBackend;
 pub type ReferenceTensor = <ReferenceBackend as Backend>::Tensor;
@@ -179,9 +179,9 @@ fn kind(error: &Error) -> (std::mem::Discriminant<Error>, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Shape;
-    use crate::testing::inputs::host;
-    use crate::testing::ulp::moved;
+    use crate::testing::suite::inputs::host;
+    use crate::testing::suite::ulp::moved;
+    use swath::Shape;
 
     #[test]
     fn one_wrong_value_is_reported() {

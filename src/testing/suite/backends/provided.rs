@@ -1,9 +1,9 @@
 //! Provided methods, composed of the required ones: broadcasting, `sum_to`, reshapes, edge cases.
 
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, dtypes};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng};
-use crate::{Backend, DType, Error, HostData, Result, Shape, TensorData};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng};
+use swath::{Backend, DType, Error, HostData, Result, Shape, TensorData};
 
 /// A provided method; methods of one tensor take the first.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! Convolutions against the composites on the reference backend in `f64`.
 
-use crate::ops::Activation;
-use crate::prelude::*;
-use crate::testing::Tested;
-use crate::testing::agree::among;
-use crate::testing::inputs::FLOATS;
-use crate::{ConvOptions, ConvTransposeOptions, Padding};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::among;
+use crate::testing::suite::inputs::FLOATS;
+use swath::ops::Activation;
+use swath::prelude::*;
+use swath::{ConvOptions, ConvTransposeOptions, Padding};
 
 /// A tensor of the reference backend.
 pub type R = Tensor<ReferenceBackend>;

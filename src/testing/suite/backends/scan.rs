@@ -1,13 +1,15 @@
 //! Running sums and products along every axis.
 
-use crate::ops::{ScanOp, UnaryOp};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, ReferenceTensor, Tolerance, dtypes, floats};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::testing::is_sampled;
-use crate::testing::oracle::{values, wide};
-use crate::testing::ulp::unit_roundoff;
-use crate::{Backend, DType, Error, HostData, Scalar, Shape, TensorData};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{
+    Disagreements, Reference, ReferenceTensor, Tolerance, dtypes, floats,
+};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::suite::is_sampled;
+use crate::testing::suite::oracle::{values, wide};
+use crate::testing::suite::ulp::unit_roundoff;
+use swath::ops::{ScanOp, UnaryOp};
+use swath::{Backend, DType, Error, HostData, Scalar, Shape, TensorData};
 
 /// In addition to [`SHAPES`]: bands of columns of every width, columns that are split over threads, blocks of
 /// rows.
@@ -27,7 +29,7 @@ fn tolerance(op: ScanOp, x: &ReferenceTensor, axis: usize, want: &ReferenceTenso
         }
         _ => Reference::scan(op, &wide, axis).unwrap(),
     };
-    let smallest = crate::testing::ulp::limits(dtype)[0];
+    let smallest = crate::testing::suite::ulp::limits(dtype)[0];
     let links = x.shape().dim(axis) as f64;
     let (lost, out) = (links * unit_roundoff(DType::F64), unit_roundoff(dtype));
     // 16-bit results are rounded by way of f32.

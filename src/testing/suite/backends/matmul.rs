@@ -1,11 +1,11 @@
 //! Matrix products.
 
-use crate::ops::UnaryOp;
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, dtypes, floats};
-use crate::testing::inputs::{Rng, host};
-use crate::testing::ulp::unit_roundoff;
-use crate::{Backend, DType, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes, floats};
+use crate::testing::suite::inputs::{Rng, host};
+use crate::testing::suite::ulp::unit_roundoff;
+use swath::ops::UnaryOp;
+use swath::{Backend, DType, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
 
 /// Layout of a matrix in its storage.
 #[derive(Clone, Copy, Debug, PartialEq)]

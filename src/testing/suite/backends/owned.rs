@@ -1,11 +1,11 @@
 //! Owned operands: they give the same values as borrowed ones, and tensors that share their storage do not
 //! change.
 
-use crate::ops::{BinaryOp, CompareOp, UnaryOp};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, dtypes, first_difference};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng, Specials};
-use crate::{Arg, Backend, HostData, Scalar};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes, first_difference};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, Specials};
+use swath::ops::{BinaryOp, CompareOp, UnaryOp};
+use swath::{Arg, Backend, HostData, Scalar};
 
 const SHAPES: [&[usize]; 6] = [&[], &[0], &[7], &[3, 5], &[33, 65], &[2, 3, 4, 5]];
 
@@ -29,8 +29,8 @@ fn text<B: Backend>(x: &B::Tensor) -> String {
 /// Two runs of one backend must give the same bits.
 fn assert_same<B: Backend>(
     context: &str,
-    got: crate::Result<B::Tensor>,
-    want: &crate::Result<B::Tensor>,
+    got: swath::Result<B::Tensor>,
+    want: &swath::Result<B::Tensor>,
 ) {
     match (got, want) {
         (Ok(got), Ok(want)) => {
@@ -113,7 +113,7 @@ pub fn binary_ops_on_owned_operands<B: Tested>() {
 
 /// Uses results of owned operands further: their storage must not be shared with another tensor.
 pub fn chains_of_owned_results_agree<B: Tested>() {
-    fn chain<B: Backend>(values: Vec<f32>) -> crate::Result<(B::Tensor, B::Tensor)> {
+    fn chain<B: Backend>(values: Vec<f32>) -> swath::Result<(B::Tensor, B::Tensor)> {
         let shape = values.len();
         let x = B::from_host(HostData::F32(values), shape.into())?;
         let mut y = B::unary(UnaryOp::Neg, &x)?;

@@ -1,14 +1,14 @@
 //! Operations that move elements: `view` and `contiguous`, `where_cond`, `gather`, `scatter_add`,
 //! `cat`; and `cast` and `full`. All are exact.
 
-use crate::ops::{BinaryOp, UnaryOp};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, among, dtypes};
-use crate::testing::inputs::{
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, among, dtypes};
+use crate::testing::suite::inputs::{
     Arrangement, Fill, Input, Rng, SHAPES, Specials, host, special_floats,
 };
-use crate::testing::is_sampled;
-use crate::{Arg, Backend, DType, Scalar, Shape, SliceItem, TensorData};
+use crate::testing::suite::is_sampled;
+use swath::ops::{BinaryOp, UnaryOp};
+use swath::{Arg, Backend, DType, Scalar, Shape, SliceItem, TensorData};
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

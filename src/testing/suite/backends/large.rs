@@ -1,10 +1,10 @@
 //! Tensors large enough to be split over threads, with one op of each kind.
 
-use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, among};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng};
-use crate::{Arg, Backend, DType, Scalar, Tensor, TensorData};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, among};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng};
+use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
+use swath::{Arg, Backend, DType, Scalar, Tensor, TensorData};
 
 /// Over a million elements; no extent is a multiple of a vector or a block.
 const SHAPE: [usize; 2] = [1031, 1019];

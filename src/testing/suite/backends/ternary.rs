@@ -2,13 +2,13 @@
 //! composite on the reference backend in `f64`.
 
 use super::elementwise::{Bounds, tolerance};
-use crate::ops::TernaryOp;
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, ReferenceTensor, among, dtypes};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::testing::is_sampled;
-use crate::testing::oracle::{values, wide};
-use crate::{Arg, Backend, DType, HostData, Scalar};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, ReferenceTensor, among, dtypes};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::suite::is_sampled;
+use crate::testing::suite::oracle::{values, wide};
+use swath::ops::TernaryOp;
+use swath::{Arg, Backend, DType, HostData, Scalar};
 
 /// Sums may cancel, so bounds with units are relative to the operands, which are at most 4.
 fn bounds<B: Tested>(op: TernaryOp) -> (Bounds, Specials) {

@@ -1,12 +1,12 @@
 //! Unary and binary ops and comparisons.
 
-use crate::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, dtypes};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::testing::is_sampled;
-use crate::testing::ulp::unit_roundoff;
-use crate::{Arg, Backend, DType, HostData, Scalar};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::suite::is_sampled;
+use crate::testing::suite::ulp::unit_roundoff;
+use swath::ops::{BinaryOp, CompareOp, NumberTest, UnaryOp};
+use swath::{Arg, Backend, DType, HostData, Scalar};
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

@@ -1,10 +1,10 @@
 //! Errors: both backends return the same variant, which names the operation.
 
-use crate::ops::BinaryOp;
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, dtypes, settled};
-use crate::testing::inputs::{Arrangement, Input};
-use crate::{Arg, Backend, DType, Error, Scalar};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes, settled};
+use crate::testing::suite::inputs::{Arrangement, Input};
+use swath::ops::BinaryOp;
+use swath::{Arg, Backend, DType, Error, Scalar};
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

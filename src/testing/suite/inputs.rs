@@ -1,8 +1,8 @@
 //! Inputs: a small generator, shapes, layouts, and random values with special ones among them.
 
-use crate::testing::ulp::{limits, unit_roundoff};
-use crate::{Backend, DType, Element, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
+use crate::testing::suite::ulp::{limits, unit_roundoff};
 use half::{bf16, f16};
+use swath::{Backend, DType, Element, HostData, Layout, Scalar, Shape, SliceItem, TensorData};
 
 /// SplitMix64.
 pub struct Rng(pub u64);
@@ -157,6 +157,11 @@ pub fn host(dtype: DType, values: impl Iterator<Item = Scalar>) -> HostData {
         DType::U32 => typed::<u32>(values),
         DType::U8 => typed::<u8>(values),
         DType::Bool => typed::<bool>(values),
+        #[allow(
+            unreachable_patterns,
+            reason = "other crates must provide for dtypes of later versions"
+        )]
+        other => panic!("no values for {other}"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Pooling against the composites on the reference backend.
 
-use crate::PoolOptions;
-use crate::prelude::*;
-use crate::testing::Tested;
+use crate::testing::suite::Tested;
+use swath::PoolOptions;
+use swath::prelude::*;
 
 type R = Tensor<ReferenceBackend>;
 

@@ -1,10 +1,10 @@
 //! Unary ops and conversions on all 65,536 values of either 16-bit float type.
 
-use crate::ops::UnaryOp;
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, dtypes};
-use crate::{Backend, HostData};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, dtypes};
 use half::{bf16, f16};
+use swath::ops::UnaryOp;
+use swath::{Backend, HostData};
 
 pub fn every_value<B: Tested>() -> impl Iterator<Item = HostData> {
     let all = || 0..=u16::MAX;

@@ -1,11 +1,11 @@
 //! Optimizer steps: kernels against the formulas.
 
-use crate::optim::{self, AdamOptions, AdamWOptions, Decays, SgdOptions, Step, Update};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, Tolerance, floats};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng};
-use crate::testing::oracle::{Rounding, values, wide};
-use crate::{Backend, Error, Tensor};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, Reference, Tolerance, floats};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng};
+use crate::testing::suite::oracle::{Rounding, values, wide};
+use swath::optim::{self, AdamOptions, AdamWOptions, Decays, SgdOptions, Step, Update};
+use swath::{Backend, Error, Tensor};
 
 trait Both<B: Backend>: Update<B> + Update<Reference> {}
 

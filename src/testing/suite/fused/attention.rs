@@ -1,9 +1,9 @@
 //! `scaled_dot_product_attention` and its gradients against the composite on the reference backend.
 
-use crate::ops::DropoutMask;
-use crate::prelude::*;
-use crate::testing::Tested;
-use crate::testing::agree::{among, floats};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{among, floats};
+use swath::ops::DropoutMask;
+use swath::prelude::*;
 
 type R = Tensor<ReferenceBackend>;
 

@@ -1,11 +1,13 @@
 //! Reductions over every set of axes.
 
-use crate::ops::{ReduceOp, UnaryOp};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, Reference, ReferenceTensor, Tolerance, dtypes, floats};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
-use crate::testing::ulp::unit_roundoff;
-use crate::{Backend, DType, HostData, Scalar, Shape, TensorData};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{
+    Disagreements, Reference, ReferenceTensor, Tolerance, dtypes, floats,
+};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, SHAPES, Specials};
+use crate::testing::suite::ulp::unit_roundoff;
+use swath::ops::{ReduceOp, UnaryOp};
+use swath::{Backend, DType, HostData, Scalar, Shape, TensorData};
 
 /// Factor of Σ|x|: 2 u if sums accumulate in a wider type; an f64 sum accumulates rounding errors.
 fn sum_bound(dtype: DType) -> f64 {
@@ -31,7 +33,7 @@ fn tolerance(op: ReduceOp, x: &Input, axes: &[usize]) -> Tolerance {
     let x = x.on::<Reference>();
     let magnitudes = || Reference::unary(UnaryOp::Abs, &Reference::cast(&x, DType::F64).unwrap());
     let (u, wide) = (unit_roundoff(dtype), unit_roundoff(DType::F64));
-    let smallest = crate::testing::ulp::limits(dtype)[0];
+    let smallest = crate::testing::suite::ulp::limits(dtype)[0];
     let count: usize = axes.iter().map(|&axis| x.shape().dim(axis)).product();
     let bound: Box<dyn Fn(f64) -> f64> = match op {
         // 2 u Σ|x|, or its mean.

@@ -1,7 +1,7 @@
 //! Distance between two floats of a dtype in units in the last place, and the dtypes' limits.
 
-use crate::DType;
 use half::{bf16, f16};
+use swath::DType;
 
 /// Number of representable values of the dtype from `a` to `b`, counted on ordered integers; +0 and −0 are
 /// the same point. `None` if exactly one is NaN or exactly one is infinite, or if both are infinite with

@@ -4,9 +4,9 @@
 use super::agree::{Disagreements, Reference, ReferenceTensor, Tolerance};
 use super::inputs::Input;
 use super::ulp::{limits, unit_roundoff};
-use crate::ops::{Activation, DropoutMask, Window};
-use crate::testing::Tested;
-use crate::{Backend, CrossEntropy, DType, Result, Shape, Tensor, TensorData};
+use crate::testing::suite::Tested;
+use swath::ops::{Activation, DropoutMask, Window};
+use swath::{Backend, CrossEntropy, DType, Result, Shape, Tensor, TensorData};
 
 /// A method of tensors with its options. Optional operands are the last ones.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
-//! Every operation of a backend against the reference backend, at the level of the [`Backend`](crate::Backend)
+//! Every operation of a backend against the reference backend, at the level of the [`Backend`](swath::Backend)
 //! trait: operation × dtype × shape × layout.
 //!
-//! The tests are functions of the backend. [`backend_suite`](crate::testing::backend_suite) lists them: those of
+//! The tests are functions of the backend. [`backend_suite`](crate::testing::suite::backend_suite) lists them: those of
 //! the required methods, of which some cover all combinations of layouts, and those of methods that have a default.
 
 pub mod elementwise;

@@ -1,7 +1,7 @@
 //! Error bounds for each element of a result: a few roundings of the terms that the op adds up, and one of
 //! the result. If a derivative reads the op's result, the bound includes the error of that.
 
-use crate::testing::oracle::Rounding;
+use crate::testing::suite::oracle::Rounding;
 
 pub fn softmax(p: &Rounding, x: &[f64], y: &[f64]) -> Vec<f64> {
     let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -1,13 +1,13 @@
 //! Every fused op and its gradients × dtype × shape × layout, against the composites in `f64`.
 
 use super::bounds::{self, Normal};
-use crate::ops::{Activation, DropoutMask, Window};
-use crate::testing::Tested;
-use crate::testing::agree::{Disagreements, ReferenceTensor, dtypes, floats};
-use crate::testing::inputs::{Arrangement, Fill, Input, Rng, Specials};
-use crate::testing::oracle::{Oracle, Program, Rounding, agrees, rows, values};
-use crate::{CrossEntropy, DType, Reduction, Scalar, Shape};
+use crate::testing::suite::Tested;
+use crate::testing::suite::agree::{Disagreements, ReferenceTensor, dtypes, floats};
+use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, Specials};
+use crate::testing::suite::oracle::{Oracle, Program, Rounding, agrees, rows, values};
 use std::marker::PhantomData;
+use swath::ops::{Activation, DropoutMask, Window};
+use swath::{CrossEntropy, DType, Reduction, Scalar, Shape};
 
 /// Rows of many lengths, along one and several axes, none and empty.
 const SHAPES: [&[usize]; 13] = [
