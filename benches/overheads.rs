@@ -8,6 +8,7 @@ mod support;
 use support::cases::{FACTOR, NODES};
 use support::values::values;
 use support::{Group, Limit, Suite};
+use swath::AnyBackend;
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -25,6 +26,11 @@ fn overheads(mut group: Group) -> Result<()> {
     let x = T::ones(1, DType::F32)?;
     let (triad, copy) = (Limit::triad(1, 8), Limit::copy(1, NODES));
     group.tensor("add of 8", triad, || a.add(&b));
+    group.case("add of 8 by AnyBackend", triad, || {
+        let there = |x: &T| x.to_backend::<AnyBackend>().expect("the CPU is there");
+        let (a, b) = (there(&a), there(&b));
+        move || a.add(&b).expect("shapes and dtypes match")
+    });
     group.tensor("chain", copy, || chain(&x));
 
     let [a, b, x] = [a, b, x].map(|tensor| tensor.requires_grad());
