@@ -287,6 +287,22 @@ impl HostData {
         self.len() == 0
     }
 
+    /// The values as bytes, each in the machine's order.
+    pub fn as_bytes(&self) -> &[u8] {
+        use bytemuck::cast_slice;
+        match self {
+            HostData::F16(x) => cast_slice(x),
+            HostData::BF16(x) => cast_slice(x),
+            HostData::F32(x) => cast_slice(x),
+            HostData::F64(x) => cast_slice(x),
+            HostData::I64(x) => cast_slice(x),
+            HostData::I32(x) => cast_slice(x),
+            HostData::U32(x) => cast_slice(x),
+            HostData::U8(x) => x,
+            HostData::Bool(x) => cast_slice(x),
+        }
+    }
+
     /// Value at position `i`; `None` if out of range.
     pub fn get(&self, i: usize) -> Option<Scalar> {
         for_dtype!(self.dtype(), T => T::host_slice(self)?.get(i).map(|x| x.to_scalar()))

@@ -23,7 +23,9 @@ const SIZES: [usize; 6] = [1 << 6, 1 << 9, 1 << 12, 1 << 15, 1 << 18, 1 << 21];
 const OPERATIONS: [&str; 5] = ["add", "exp", "sum of rows", "softmax", "matmul"];
 
 /// A column: its title, the name in the child's arguments, and the environment.
-const COLUMNS: [(&str, &str, &[(&str, &str)]); 4] = [
+type Column = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const COLUMNS: [Column; 4] = [
     ("reference", "reference", &[]),
     ("portable", "cpu", &[("SWATH_ISA", "scalar"), ("SWATH_THREADS", "1")]),
     ("one thread", "cpu", &[("SWATH_THREADS", "1")]),

@@ -239,7 +239,7 @@ impl<D: Driver> Backend for Gpu<D> {
         let (op, dtype) = ("from_host", data.dtype());
         check_len(op, data.len(), &shape)?;
         Store::of(op, D::NAME, dtype)?;
-        let storage = D::device()?.upload(op, bytes_in(&data))?;
+        let storage = D::device()?.upload(op, data.as_bytes())?;
         Ok(GpuTensor { storage, layout: Layout::contiguous(shape), dtype })
     }
 
@@ -481,22 +481,6 @@ impl<D: Driver> Backend for Gpu<D> {
             start += len;
         }
         Ok(out)
-    }
-}
-
-/// The elements as bytes.
-fn bytes_in(data: &HostData) -> &[u8] {
-    use bytemuck::cast_slice;
-    match data {
-        HostData::F16(x) => cast_slice(x),
-        HostData::BF16(x) => cast_slice(x),
-        HostData::F32(x) => cast_slice(x),
-        HostData::F64(x) => cast_slice(x),
-        HostData::I64(x) => cast_slice(x),
-        HostData::I32(x) => cast_slice(x),
-        HostData::U32(x) => cast_slice(x),
-        HostData::U8(x) => x,
-        HostData::Bool(x) => cast_slice(x),
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::testing::suite::Tested;
 use crate::testing::suite::ulp::ulp_distance;
-use bytemuck::cast_slice;
 use swath::{Backend, DType, Error, HostData, ReferenceBackend, Result, Scalar, TensorData};
 
 pub type Reference = ReferenceBackend;
@@ -68,21 +67,6 @@ impl Tolerance {
     }
 }
 
-/// The bytes of all elements.
-fn bytes(data: &HostData) -> &[u8] {
-    match data {
-        HostData::F16(x) => cast_slice(x),
-        HostData::BF16(x) => cast_slice(x),
-        HostData::F32(x) => cast_slice(x),
-        HostData::F64(x) => cast_slice(x),
-        HostData::I64(x) => cast_slice(x),
-        HostData::I32(x) => cast_slice(x),
-        HostData::U32(x) => cast_slice(x),
-        HostData::U8(x) => x,
-        HostData::Bool(x) => cast_slice(x),
-    }
-}
-
 /// Describes the first element beyond the tolerance.
 pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) -> Option<String> {
     let dtype = want.dtype();
@@ -90,7 +74,7 @@ pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) 
         let (got_len, want_len) = (got.len(), want.len());
         return Some(format!("expected {want_len} × {dtype}, got {got_len} × {}", got.dtype()));
     }
-    if bytes(got) == bytes(want) {
+    if got.as_bytes() == want.as_bytes() {
         return None;
     }
     (0..want.len()).find_map(|i| {
