@@ -66,7 +66,9 @@ fn run(steps: u32) -> Result<()> {
     }
     let wall = start.elapsed();
     let mut parameters = 0;
-    nn::for_each_tensor(&model, |_, tensor, _| parameters += tensor.numel());
+    nn::for_each_tensor(&model, |_, tensor, kind| {
+        parameters += if kind == nn::Kind::Parameter { tensor.numel() } else { 0 };
+    });
     println!(
         "A step of training, {parameters} parameters and {BATCH} × {} tokens: {:.1} ms, mean of {steps} steps\n",
         sizes.context,

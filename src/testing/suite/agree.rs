@@ -93,7 +93,7 @@ pub fn first_difference(got: &HostData, want: &HostData, tolerance: &Tolerance) 
                 None => String::new(),
             };
             let absolute = match tolerance.absolute.get(i) {
-                Some(bound) => format!(" or an error of {bound:e}"),
+                Some(bound) => format!(" or an error of {bound:.1e}"),
                 None => String::new(),
             };
             format!("{values}{apart}; allowed: {} ULP{absolute}", tolerance.ulp)
