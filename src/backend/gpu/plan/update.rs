@@ -86,7 +86,12 @@ impl Update {
              let i = thread.x + thread.y * p.words[1];\n    \
              if i >= p.words[0] {{ return; }}\n{text}\n}}"
         ));
-        source.finish(format!("{name}_{self:?}").to_lowercase())
+        let flags = match self {
+            Update::Sgd { nesterov, first, .. } => [nesterov, first],
+            Update::Adam { decoupled, .. } => [decoupled, false],
+        };
+        let [a, b] = flags.map(u8::from);
+        source.finish(format!("{name}_{}_{states}{a}{b}", store.name()))
     }
 
     /// The dispatch for contiguous tensors.

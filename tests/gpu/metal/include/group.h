@@ -82,7 +82,7 @@ static bool run(uint count, uint order, char* stacks) {
 }  // namespace fibers
 
 // Runs a grid. False if a barrier was not reached by all threads of a group.
-static bool run_grid(Thread* thread, bool has_barriers, const uint* groups, const uint* size, void* const* buffers) {
+static bool run_grid(Thread* run, bool has_barriers, const uint* groups, const uint* size, void* const* buffers) {
     metal::uint3 threads(size[0], size[1], size[2]);
     uint count = threads.x * threads.y * threads.z;
     std::unique_ptr<char[]> stacks;
@@ -98,10 +98,10 @@ static bool run_grid(Thread* thread, bool has_barriers, const uint* groups, cons
                     is_done[i] = false;
                 }
                 if (!has_barriers) {
-                    for (uint i = 0; i < count; i++) thread(places[i], buffers);
+                    for (uint i = 0; i < count; i++) run(places[i], buffers);
                     continue;
                 }
-                fibers::entry = thread;
+                fibers::entry = run;
                 fibers::suspended = suspended.get();
                 fibers::is_done = is_done.get();
                 fibers::places = places.get();
