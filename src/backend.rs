@@ -111,6 +111,12 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// `F64` has `F32`.
     const WIDE: DType = DType::F64;
 
+    /// [`Backend::WIDE`] where a tensor is, or where new ones are.
+    #[doc(hidden)]
+    fn wide(_: Option<&Self::Tensor>) -> DType {
+        Self::WIDE
+    }
+
     /// Makes a tensor from values in row-major order, whose number is that of the elements of `shape`.
     fn from_host(data: HostData, shape: Shape) -> Result<Self::Tensor>;
 

@@ -155,11 +155,12 @@ fn projected_gradient<B: Backend>(
         let opts = Backward { create_graph: true, keep: Keep::Leaves, ..Backward::default() };
         B::engine_backward(&y, upstream, opts)
     })?;
-    let mut total = Tensor::zeros(Shape::scalar(), B::WIDE)?;
+    let wide = B::wide(None);
+    let mut total = Tensor::zeros(Shape::scalar(), wide)?;
     for (x, weight) in xs.iter().zip(weights) {
         if let Some(gradient) = gradients.get(x) {
             let part = gradient.mul(weight)?.sum(None, false)?;
-            total = total.add(&part.to_dtype(B::WIDE)?)?;
+            total = total.add(&part.to_dtype(wide)?)?;
         }
     }
     Ok(total)
@@ -188,7 +189,8 @@ fn check_first_order<B: Backend>(
     let gradients = gradients.collect::<Result<Vec<_>>>()?;
     let loss = |xs: &[Tensor<B>]| -> Result<f64> {
         let y = no_grad(|| f(xs))?;
-        let dot = y.to_dtype(B::WIDE)?.mul(&weights.to_dtype(B::WIDE)?)?;
+        let wide = B::wide(Some(y.data()));
+        let dot = y.to_dtype(wide)?.mul(&weights.to_dtype(wide)?)?;
         Ok(B::item(dot.sum(None, false)?.data())?.to_f64())
     };
     for (i, leaf) in leaves.iter().enumerate() {

@@ -467,7 +467,14 @@ impl Backend for AnyBackend {
             AnyTensor::Reference(x) => x,
             #[cfg(feature = "wgpu")]
             AnyTensor::Wgpu(x) => x,
+            #[cfg(all(feature = "metal", target_vendor = "apple"))]
+            AnyTensor::Metal(x) => x,
         }
+    }
+
+    fn wide(x: Option<&AnyTensor>) -> DType {
+        let device = x.map_or_else(Self::device, |x| Ok(x.device()));
+        device.and_then(|device| on!(device, B => Ok(B::WIDE))).unwrap_or(Self::WIDE)
     }
 
     fn adopt(x: &dyn Any) -> Option<AnyTensor> {

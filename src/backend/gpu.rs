@@ -245,7 +245,9 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn to_host(x: &GpuTensor<D>) -> Result<HostData> {
         let op = "to_host";
-        let x = contiguous(op, x)?;
+        // What lies before the view is read with it.
+        let is_far = x.layout.offset() > x.numel();
+        let x = if is_far { from_start(op, x)? } else { contiguous(op, x)? };
         let (start, size) = (x.layout.offset() * x.dtype.size(), x.dtype.size());
         let len = start + x.numel() * size;
         let mut bytes = vec![0; len.next_multiple_of(4).max(4)];
@@ -395,9 +397,16 @@ impl<D: Driver> Backend for Gpu<D> {
         check_indices(op, x, axis, index)?;
         check_entries(op, x, axis, index)?;
         let out = GpuTensor::new(op, index.shape(), x.dtype)?;
-        let plan = places::gather(x.store(op)?, &x.layout, axis, &index.layout)?;
-        let fault = fault_of(x.shape(), axis, index);
-        run(op, plan, &[x, index], &[&out], Some(fault))?;
+        let (mut x, mut index) = (x.clone(), index.clone());
+        let plan = match places::gather(x.store(op)?, &x.layout, axis, &index.layout) {
+            Err(Error::TooManyAxes { .. }) => {
+                (x, index) = (contiguous(op, &x)?, contiguous(op, &index)?);
+                places::gather(x.store(op)?, &x.layout, axis, &index.layout)?
+            }
+            plan => plan?,
+        };
+        let fault = fault_of(x.shape(), axis, &index);
+        run(op, plan, &[&x, &index], &[&out], Some(fault))?;
         Ok(out)
     }
 

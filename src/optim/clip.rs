@@ -78,9 +78,10 @@ impl<B: Backend> Tensor<B> {
 }
 
 fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<B::Tensor> {
-    let wide = match x.dtype() == B::WIDE {
+    let widest = B::wide(Some(x.data()));
+    let wide = match x.dtype() == widest {
         true => B::unary(UnaryOp::Square, x.data())?,
-        false => B::unary(UnaryOp::Square, Arg::Owned(B::cast(x.data(), B::WIDE)?))?,
+        false => B::unary(UnaryOp::Square, Arg::Owned(B::cast(x.data(), widest)?))?,
     };
     B::sum(&wide, None, false)
 }

@@ -250,7 +250,7 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
 
     fn state(&self) -> Result<Vec<(String, Tensor<B>)>> {
         let rate = Scalar::Float(self.learning_rate);
-        let rate = Tensor::full_scalar("learning_rate", Shape::scalar(), rate, B::WIDE)?;
+        let rate = Tensor::full_scalar("learning_rate", Shape::scalar(), rate, B::wide(None))?;
         let mut state = vec![(LEARNING_RATE.to_owned(), rate)];
         for (path, slot) in &self.slots {
             let steps = Tensor::full(Shape::scalar(), slot.steps.cast_signed())?;
@@ -291,7 +291,7 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
                 )))
             }
         };
-        let rate = scalar(LEARNING_RATE, take(LEARNING_RATE)?, B::WIDE)?;
+        let rate = scalar(LEARNING_RATE, take(LEARNING_RATE)?, B::wide(None))?;
         let rate = B::item(rate.data())?.to_f64();
         let mut slots = BTreeMap::new();
         for path in paths {

@@ -1,9 +1,9 @@
 //! The GPU by wgpu, on any Vulkan device, also on Mesa's of the CPU: `cargo test --features wgpu --test gpu wgpu::`.
 
 use swath::nn::{LayerNorm, Module};
-use swath::optim::{AdamW, AdamWOptions, Optimizer};
+use swath::optim::{AdamW, AdamWOptions, Optimizer, clip_grad_norm};
 use swath::prelude::*;
-use swath::{ConvOptions, Padding, PoolOptions, WgpuBackend};
+use swath::{AnyBackend, ConvOptions, Device, Padding, PoolOptions, WgpuBackend};
 
 use crate::support::gpt::{Gpt, Sizes};
 use crate::support::{alone, counting};
@@ -56,9 +56,50 @@ fn step<B: Backend>() -> Result<()> {
     let tokens = |shift: i64| (0..4 * 64).map(|i| (i * i + shift) % 50).collect::<Vec<i64>>();
     let [ids, targets] = [tokens(0), tokens(1)].map(|x| Tensor::<B>::from_vec(x, (4, 64)));
     let loss = model.loss(&ids?, &targets?)?;
-    let gradients = loss.backward()?;
+    let mut gradients = loss.backward()?;
+    clip_grad_norm(&model, &mut gradients, 1.0)?;
     optimizer.step(&mut model, &gradients)?;
     loss.item::<f32>().map(|_| ())
+}
+
+#[test]
+fn a_device_chosen_at_run_time_takes_a_step() {
+    let train = || {
+        step::<AnyBackend>()?;
+        // In the widest float of the device.
+        let x = Tensor::<AnyBackend>::ones((2, 3), DType::F32)?.requires_grad();
+        let y =
+            x.prod(Some(&[1]), false)?.sum(None, false)?.add(&x.cumprod(1)?.sum(None, false)?)?;
+        y.backward()?.wrt(&x)?.to_vec::<f32>()
+    };
+    let there = AnyBackend::with_device(Device::Wgpu, train).unwrap();
+    assert_eq!(there, [4.0, 3.0, 2.0, 4.0, 3.0, 2.0]);
+}
+
+#[test]
+fn a_value_that_is_not_finite_reaches_the_queries_that_may_not_see_it() {
+    fn run<B: Backend>() -> Vec<f32> {
+        let q = Tensor::<B>::from_vec(vec![0.5f32, -0.25], (2, 1)).unwrap();
+        let v = Tensor::from_vec(vec![1.0f32, 2.0, f32::NAN], (3, 1)).unwrap();
+        let mask = Tensor::from_vec(vec![true, true, false], 3).unwrap();
+        let options = Attention { mask: Some(&mask), ..Default::default() };
+        q.scaled_dot_product_attention(&v, &v, options).unwrap().to_vec::<f32>().unwrap()
+    }
+    let is_nan = |x: Vec<f32>| x.into_iter().map(f32::is_nan).collect::<Vec<_>>();
+    assert_eq!(is_nan(run::<WgpuBackend>()), is_nan(run::<CpuBackend>()));
+}
+
+#[test]
+fn gather_and_far_views_of_eight_axes() {
+    fn run<B: Backend>() -> Vec<f32> {
+        let x = Tensor::<B>::arange(0.0, 512.0, 1.0).unwrap();
+        let x = x.reshape([2, 2, 2, 2, 2, 2, 4, 2]).unwrap();
+        let x = x.permute(&[7, 6, 5, 4, 3, 2, 1, 0]).unwrap();
+        let index = Tensor::zeros(*x.shape(), DType::I64).unwrap();
+        let y = x.gather(3, &index).unwrap();
+        y.slice(s![1, 3, .., 1]).unwrap().to_vec::<f32>().unwrap()
+    }
+    assert_eq!(run::<WgpuBackend>(), run::<CpuBackend>());
 }
 
 #[test]

@@ -57,7 +57,10 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             return Ok(smallvec![Some(share.broadcast_to(self.shape)?)]);
         };
         // `prod` is computed in the widest type, forwards too: partial products may overflow the dtype.
-        let wide = if self.op == ReduceOp::Prod { B::WIDE } else { dtype.at_least_f32() };
+        let wide = match self.op {
+            ReduceOp::Prod => B::wide(Some(x.data())),
+            _ => dtype.at_least_f32(),
+        };
         let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
         let y = upstream.output(y).reshape(kept)?.to_dtype(wide)?;
         let gradient = match self.op {

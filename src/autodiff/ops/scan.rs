@@ -28,7 +28,8 @@ pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule
         if n == 0 {
             return Ok(smallvec![Some(g.clone())]);
         }
-        let (x, g) = (x.to_dtype(B::WIDE)?, g.to_dtype(B::WIDE)?);
+        let wide = B::wide(Some(x.data()));
+        let (x, g) = (x.to_dtype(wide)?, g.to_dtype(wide)?);
         let (mut a, mut b) = (x.narrow(axis, 1, n - 1)?, g);
         let mut step = 1;
         while step < n {
@@ -40,7 +41,7 @@ pub(crate) fn cumprod_rule<B: Backend>(x: &Tensor<B>, axis: usize) -> SharedRule
             a = a.narrow(axis, 0, left)?.mul(&a.narrow(axis, step.min(paired), left)?)?;
             step *= 2;
         }
-        let one = Tensor::ones(x.shape().with_axis(axis, Some(1)), B::WIDE)?;
+        let one = Tensor::ones(x.shape().with_axis(axis, Some(1)), wide)?;
         let before = x.cumprod(axis)?.narrow(axis, 0, n - 1)?;
         let gradient = Tensor::cat(&[&one, &before], axis)?.mul(&b)?.to_dtype(dtype)?;
         Ok(smallvec![Some(gradient)])

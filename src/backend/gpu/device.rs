@@ -56,6 +56,9 @@ impl<D: Driver> fmt::Debug for Pipelines<D> {
 #[derive(Debug)]
 struct Unused<D: Driver> {
     by_size: HashMap<usize, Vec<D::Buffer>>,
+    /// Bytes of buffers that were dropped since the device got its last dispatches. It frees them no sooner than it has
+    /// run those that use them.
+    released: usize,
     statistics: Statistics,
 }
 
@@ -160,7 +163,8 @@ impl<D: Driver> Context<D> {
             findings: 0,
         };
         runtime::add_gpu(Self::info);
-        let unused = Unused { by_size: HashMap::new(), statistics: Statistics::default() };
+        let unused =
+            Unused { by_size: HashMap::new(), released: 0, statistics: Statistics::default() };
         Context { capabilities, state: Mutex::new(state), unused: Mutex::new(unused) }
     }
 
@@ -244,10 +248,23 @@ impl<D: Driver> Context<D> {
     fn give(&self, bytes: usize, buffer: D::Buffer) {
         let mut pool = lock(&self.unused);
         pool.statistics.used -= bytes;
-        let kept = pool.statistics.kept + bytes;
-        if kept <= POOL_BYTES && pool.statistics.used + kept <= self.capabilities.working_set {
+        let most =
+            POOL_BYTES.min(self.capabilities.working_set.saturating_sub(pool.statistics.used));
+        // Others make room, the largest first: what is dropped now may be what is wanted next.
+        while bytes <= most && pool.statistics.kept + bytes > most {
+            let Some(&size) = pool.by_size.iter().filter(|x| !x.1.is_empty()).map(|x| x.0).max()
+            else {
+                break;
+            };
+            pool.by_size.get_mut(&size).and_then(Vec::pop);
+            pool.statistics.kept -= size;
+            pool.released += size;
+        }
+        if pool.statistics.kept + bytes <= most {
             pool.statistics.kept += bytes;
             pool.by_size.entry(bytes).or_default().push(buffer);
+        } else {
+            pool.released += bytes;
         }
     }
 
@@ -331,8 +348,10 @@ impl<D: Driver> Context<D> {
         bound.extend(faults.filter(|_| kernel.has_faults()));
         state.driver.dispatch(&pipeline, &bound, &words, grid).map_err(failed::<D>(op, 0))?;
         state.encoded += 1;
-        if state.encoded >= SUBMIT_AFTER {
+        let released = lock(&self.unused).released;
+        if state.encoded >= SUBMIT_AFTER || released > POOL_BYTES {
             state.encoded = 0;
+            lock(&self.unused).released = 0;
             state.driver.submit().map_err(failed::<D>(op, 0))?;
         }
         Ok(())
@@ -383,7 +402,8 @@ fn look_at_faults<D: Driver>(state: &mut State<D>) -> Result<()> {
     for (Pending { op, fault, finding }, position) in pending.into_iter().zip(positions) {
         let outcome = match position {
             u32::MAX => Ok(()),
-            position => Err(error_of(state, op, fault, position as usize)?),
+            // If the index cannot be read, that is the error.
+            position => Err(error_of(state, op, fault, position as usize).unwrap_or_else(|e| e)),
         };
         let _ = finding.outcome.set(outcome);
     }

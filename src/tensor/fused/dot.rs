@@ -70,7 +70,8 @@ impl<B: Backend> Tensor<B> {
         match kernel::<B, 1>(&FusedOp::Dot { a: x.data(), b: rhs.data() })? {
             Some([y]) => Ok(record("dot", y, &[x, rhs], |_| dot_rule(x, rhs))),
             None => {
-                let [a, b] = [x, rhs].map(|factor| factor.to_dtype(B::WIDE));
+                let wide = B::wide(Some(x.data()));
+                let [a, b] = [x, rhs].map(|factor| factor.to_dtype(wide));
                 a?.mul(&b?)?.sum(Some(&[x.rank() - 1]), false)?.to_dtype(x.dtype())
             }
         }

@@ -141,10 +141,10 @@ fn program(Translation { text, entry, .. }: &Translation) -> Result<String, Stri
     let has_barriers = text.contains("threadgroup_barrier");
     Ok(format!(
         "namespace program {{\n{lines}}}\n\
-         static void thread(const Place& at, void* const* buffers) {{\n    program::{entry}({});\n}}\n\
+         static void run_thread(const Place& at, void* const* buffers) {{\n    program::{entry}({});\n}}\n\
          extern \"C\" __attribute__((visibility(\"default\")))\n\
          bool run(const uint* groups, const uint* threads, void* const* buffers) {{\n    \
-         return run_grid(thread, {has_barriers}, groups, threads, buffers);\n}}\n",
+         return run_grid(run_thread, {has_barriers}, groups, threads, buffers);\n}}\n",
         arguments.join(", ")
     ))
 }

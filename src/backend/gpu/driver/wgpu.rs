@@ -26,6 +26,8 @@ pub struct WgpuDriver {
     pass: Option<ComputePass<'static>>,
     /// What values are read from.
     staging: Option<Buffer>,
+    /// Why dispatches were not run: what depends on them has no values.
+    lost: Option<Failure>,
     /// The first error that a call reported.
     error: Arc<Mutex<Option<Failure>>>,
 }
@@ -103,7 +105,8 @@ fn open() -> Result<Context<WgpuDriver>> {
             * 4,
         working_set: usize::MAX,
     };
-    let driver = WgpuDriver { device, queue, encoder: None, pass: None, staging: None, error };
+    let driver =
+        WgpuDriver { device, queue, encoder: None, pass: None, staging: None, lost: None, error };
     Ok(Context::new(driver, capabilities))
 }
 
@@ -235,10 +238,15 @@ impl Driver for WgpuDriver {
 
     fn submit(&mut self) -> Result<(), Failure> {
         self.pass = None;
+        if let Some(failure) = &self.lost {
+            return Err(failure.clone());
+        }
         if let Some(encoder) = self.encoder.take() {
             self.queue.submit([encoder.finish()]);
         }
-        self.checked(())
+        let submitted = self.checked(());
+        self.lost = submitted.clone().err();
+        submitted
     }
 
     fn download(&mut self, buffer: &Buffer, to: &mut [u8]) -> Result<(), Failure> {

@@ -35,10 +35,7 @@ fn row(r: u32, thread: u32) {
             if at >= width { break; }
             var total = sums[e] * factor;
             for (var k = thread / threads; k < count; k += 256u / threads) {
-                let w = weights[0][k];
-                if w != 0.0 || is_nan(w) {
-                    total += w * c((batch * p.words[3] + first + k) * width + at);
-                }
+                total += weights[0][k] * c((batch * p.words[3] + first + k) * width + at);
             }
             sums[e] = total;
         }

@@ -25,9 +25,7 @@ fn row(r: u32, thread: u32) {
             for (var k = 0u; k < width; k++) { upstream += second_row[k] * g(query * width + k); }
             weight = weight_of(score(product, batch, i, j), statistic(query)) * statistic(rows + query);
             let factor = kept(batch, i, j);
-            if weight != 0.0 || is_nan(weight) {
-                slope = weight * (upstream * factor - statistic(2u * rows + query)) * bitcast<f32>(p.words[12]);
-            }
+            slope = weight * (upstream * factor - statistic(2u * rows + query)) * bitcast<f32>(p.words[12]);
             weight *= factor;
         }
         weights[0][thread] = slope;

@@ -26,9 +26,7 @@ fn row(r: u32, thread: u32) {
             var upstream = 0.0;
             for (var k = 0u; k < width; k++) { upstream += second_row[k] * c(key * width + k); }
             let weight = weight_of(score(product, batch, i, j), m) * inverse;
-            if weight != 0.0 || is_nan(weight) {
-                slope = weight * (upstream * kept(batch, i, j) - d) * bitcast<f32>(p.words[12]);
-            }
+            slope = weight * (upstream * kept(batch, i, j) - d) * bitcast<f32>(p.words[12]);
         }
         weights[0][thread] = slope;
         workgroupBarrier();
