@@ -44,7 +44,7 @@ use crate::ops::{
 use crate::shape::{AxisSet, Shape, broadcast_shape_for};
 pub(crate) use checks::{
     check_arithmetic, check_dtype, check_indices, check_len, check_mask, check_same_shape,
-    check_step, common, joined_shape, no_tensor, reduced_dtype,
+    check_update, common, joined_shape, no_tensor, reduced_dtype,
 };
 pub use convert::IntoBackend;
 

@@ -118,11 +118,25 @@ pub(crate) fn check_mask(op: &'static str, mask: &DropoutMask) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the steps of Adam are numbered from 1.
-pub(crate) fn check_step(op: &UpdateOp) -> Result<()> {
+/// Checks the operands of a step, and that the steps of Adam are numbered from 1.
+pub(crate) fn check_update<T: TensorData>(
+    op: &UpdateOp,
+    parameter: &T,
+    gradient: &T,
+    state: &[T],
+) -> Result<()> {
+    let name = op.name();
     if let UpdateOp::Adam { step: 0, .. } = op {
         let reason = "step 0, but the first is 1".to_owned();
-        return Err(Error::InvalidArgument { op: op.name(), reason });
+        return Err(Error::InvalidArgument { op: name, reason });
+    }
+    if state.len() != op.states() {
+        let reason = format!("expected {} state tensors, got {}", op.states(), state.len());
+        return Err(Error::InvalidArgument { op: name, reason });
+    }
+    for other in state.iter().chain([gradient]) {
+        check_same_shape(name, parameter, other)?;
+        check_dtype(name, parameter, other.dtype())?;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ use smallvec::SmallVec;
 
 use crate::backend::{
     Arg, Backend, Results, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
-    check_same_shape, check_step, common, joined_shape, no_tensor,
+    check_same_shape, check_update, common, joined_shape, no_tensor,
 };
 use crate::dtype::{DType, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
@@ -445,15 +445,7 @@ impl<D: Driver> Backend for Gpu<D> {
         state: &mut [GpuTensor<D>],
     ) -> Result<()> {
         let name = op.name();
-        check_step(op)?;
-        if state.len() != op.states() {
-            let reason = format!("expected {} state tensors, got {}", op.states(), state.len());
-            return Err(Error::InvalidArgument { op: name, reason });
-        }
-        for other in state.iter().chain([gradient]) {
-            check_same_shape(name, parameter, other)?;
-            check_dtype(name, parameter, other.dtype)?;
-        }
+        check_update(op, parameter, gradient, state)?;
         let (dtype, shape) = (parameter.dtype, *parameter.shape());
         if !dtype.is_float() {
             return Err(Error::UnsupportedDType { op: name, dtype, shape });

@@ -8,7 +8,7 @@ use swath_kernels::{self as kernels, Adam, Sgd};
 use super::elementwise::CHUNK;
 use super::working::{Working, for_float};
 use super::{CpuTensor, copy};
-use crate::backend::{TensorData, check_dtype, check_same_shape, check_step};
+use crate::backend::{TensorData, check_update};
 use crate::error::{Error, Result};
 use crate::ops::UpdateOp;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
@@ -23,15 +23,7 @@ pub(super) fn update(
     state: &mut [CpuTensor],
 ) -> Result<()> {
     let name = op.name();
-    check_step(op)?;
-    if state.len() != op.states() {
-        let reason = format!("expected {} state tensors, got {}", op.states(), state.len());
-        return Err(Error::InvalidArgument { op: name, reason });
-    }
-    for other in state.iter().chain([gradient]) {
-        check_same_shape(name, parameter, other)?;
-        check_dtype(name, parameter, other.dtype())?;
-    }
+    check_update(op, parameter, gradient, state)?;
     for_float!(name, parameter, T => step::<T>(op, parameter, gradient, state))
 }
 
