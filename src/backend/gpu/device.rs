@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
@@ -31,6 +32,9 @@ pub struct Context<D: Driver> {
     state: Mutex<State<D>>,
     /// Buffers without an owner, apart from the state so that they can be dropped while it is locked.
     unused: Mutex<Unused<D>>,
+    /// Bytes of buffers that were dropped since the device got its last dispatches. It frees them no sooner than it has
+    /// run those that use them.
+    released: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -56,9 +60,6 @@ impl<D: Driver> fmt::Debug for Pipelines<D> {
 #[derive(Debug)]
 struct Unused<D: Driver> {
     by_size: HashMap<usize, Vec<D::Buffer>>,
-    /// Bytes of buffers that were dropped since the device got its last dispatches. It frees them no sooner than it has
-    /// run those that use them.
-    released: usize,
     statistics: Statistics,
 }
 
@@ -163,9 +164,9 @@ impl<D: Driver> Context<D> {
             findings: 0,
         };
         runtime::add_gpu(Self::info);
-        let unused =
-            Unused { by_size: HashMap::new(), released: 0, statistics: Statistics::default() };
-        Context { capabilities, state: Mutex::new(state), unused: Mutex::new(unused) }
+        let unused = Unused { by_size: HashMap::new(), statistics: Statistics::default() };
+        let (state, unused) = (Mutex::new(state), Mutex::new(unused));
+        Context { capabilities, state, unused, released: AtomicUsize::new(0) }
     }
 
     /// The device of this process and its memory.
@@ -258,13 +259,13 @@ impl<D: Driver> Context<D> {
             };
             pool.by_size.get_mut(&size).and_then(Vec::pop);
             pool.statistics.kept -= size;
-            pool.released += size;
+            self.released.fetch_add(size, Relaxed);
         }
         if pool.statistics.kept + bytes <= most {
             pool.statistics.kept += bytes;
             pool.by_size.entry(bytes).or_default().push(buffer);
         } else {
-            pool.released += bytes;
+            self.released.fetch_add(bytes, Relaxed);
         }
     }
 
@@ -348,10 +349,9 @@ impl<D: Driver> Context<D> {
         bound.extend(faults.filter(|_| kernel.has_faults()));
         state.driver.dispatch(&pipeline, &bound, &words, grid).map_err(failed::<D>(op, 0))?;
         state.encoded += 1;
-        let released = lock(&self.unused).released;
-        if state.encoded >= SUBMIT_AFTER || released > POOL_BYTES {
+        if state.encoded >= SUBMIT_AFTER || self.released.load(Relaxed) > POOL_BYTES {
             state.encoded = 0;
-            lock(&self.unused).released = 0;
+            self.released.store(0, Relaxed);
             state.driver.submit().map_err(failed::<D>(op, 0))?;
         }
         Ok(())
@@ -402,29 +402,30 @@ fn look_at_faults<D: Driver>(state: &mut State<D>) -> Result<()> {
     for (Pending { op, fault, finding }, position) in pending.into_iter().zip(positions) {
         let outcome = match position {
             u32::MAX => Ok(()),
-            // If the index cannot be read, that is the error.
-            position => Err(error_of(state, op, fault, position as usize).unwrap_or_else(|e| e)),
+            position => Err(error_of(state, op, fault, position as usize)),
         };
         let _ = finding.outcome.set(outcome);
     }
     Ok(())
 }
 
-/// The error of a fault at a position.
+/// The error of a fault at a position; that of reading the index if it cannot be read.
 fn error_of<D: Driver>(
     state: &mut State<D>,
     op: &'static str,
     fault: Fault<D>,
     position: usize,
-) -> Result<Error> {
-    Ok(match fault {
+) -> Error {
+    match fault {
         Fault::Division(shape) => Error::IntegerDivision { op, shape },
         Fault::Index { index: (storage, layout), axis, shape } => {
             let at = layout.position_of(position) * 8;
             let mut bytes = vec![0; at + 8];
-            state.driver.download(storage.buffer(), &mut bytes).map_err(failed::<D>(op, at))?;
+            if let Err(failure) = state.driver.download(storage.buffer(), &mut bytes) {
+                return failed::<D>(op, at)(failure);
+            }
             let index = i64::from_le_bytes(bytes[at..].try_into().expect("eight bytes"));
             Error::IndexOutOfRange { op, index, axis, shape }
         }
-    })
+    }
 }

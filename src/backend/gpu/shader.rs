@@ -208,11 +208,28 @@ impl Source {
                 ),
             ),
         };
+        self.each_thread(first, &write);
+    }
+
+    /// Adds the entry point that runs `body` in every thread `i` for which the expression `first` is below
+    /// `p.words[0]`; `p.words[1]` is the number of threads in a row of the grid.
+    pub fn each_thread(&mut self, first: &str, body: &str) {
         self.add(&format!(
             "@compute @workgroup_size({GROUP})\n\
              fn main(@builtin(global_invocation_id) thread: vec3<u32>) {{\n    \
              let i = thread.x + thread.y * p.words[1];\n    \
-             if {first} >= p.words[0] {{ return; }}\n    {write}\n}}"
+             if {first} >= p.words[0] {{ return; }}\n    {body}\n}}"
+        ));
+    }
+
+    /// Adds the entry point that runs `body` in every thread of workgroup `i`, if the expression `first` is below
+    /// `p.words[count]`; `p.words[across]` is the number of workgroups in a row of the grid.
+    pub fn each_group(&mut self, [count, across]: [usize; 2], first: &str, body: &str) {
+        self.add(&format!(
+            "@compute @workgroup_size({GROUP})\n\
+             fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{\n    \
+             let i = group.x + group.y * p.words[{across}];\n    \
+             if {first} >= p.words[{count}] {{ return; }}\n    {body}\n}}"
         ));
     }
 

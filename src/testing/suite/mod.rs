@@ -1,7 +1,7 @@
 //! The tests of a backend, and what a backend says of itself to them.
 //!
-//! The files are compiled twice, as `crate::testing::suite` of the library under the feature `testing-suite`, and of
-//! `tests/suite`. Were they part of the library whenever this crate's tests are built, its examples would be built
+//! The files are compiled as `crate::testing::suite` of the library, under the feature `testing-suite`, and of the
+//! programs `tests/suite` and `tests/gpu`. Were they part of the library whenever this crate's tests are built, its examples would be built
 //! with them too, which takes a second more. So they name the library `swath`.
 
 pub mod agree;

@@ -107,14 +107,10 @@ impl Attention {
         source.add(&format!("const DROPS: bool = {drops};"));
         source.add(include_str!("../shaders/attention_scores.wgsl"));
         source.add(text);
-        source.add(&format!(
-            "@compute @workgroup_size({GROUP})\n\
-             fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{\n    \
-             let i = group.x + group.y * p.words[1];\n    \
-             if i >= p.words[0] {{ return; }}\n    row(i, thread);\n}}"
-        ));
-        let mask = mask.map_or("", Store::name);
-        source.finish(format!("{name}_{}_{mask}_{drops}", store.name()))
+        source.each_group([0, 1], "i", "row(i, thread);");
+        let mask = mask.map_or("unmasked", Store::name);
+        let drops = if drops { "_dropout" } else { "" };
+        source.finish(format!("{name}_{}_{mask}{drops}", store.name()))
     }
 
     /// The dispatch for contiguous operands and a mask `[…, t, s]` of any layout; `None` if the mask has too many

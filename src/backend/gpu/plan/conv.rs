@@ -66,20 +66,20 @@ impl Conv {
         let mut source = Source::new(&[store; 3][..operands]);
         source.result("y", store);
         source.add(include_str!("../shaders/windows.wgsl"));
-        let mut after = "";
+        let mut after = String::new();
         match kind {
             Kind::Forward(activation) => {
                 let expression = activation.map_or("a", |activation| unary(activation.op()));
                 source.add(&format!("fn activation(a: f32) -> f32 {{ return {expression}; }}"));
                 source.math();
-                after = activation.map_or("", |activation| activation.op().name());
+                after = activation.map_or(after, |x| format!("_{}", x.op().name()));
             }
             Kind::Transpose => source.math(),
             Kind::Weight => {}
         }
         source.add(text);
         tiles.add_main(&mut source);
-        source.finish(format!("{name}_{}_{}_{after}", store.name(), tiles.name()))
+        source.finish(format!("{name}_{}_{}{after}", store.name(), tiles.name()))
     }
 
     /// The dispatches of a convolution of contiguous operands.

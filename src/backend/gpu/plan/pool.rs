@@ -8,7 +8,7 @@
 use crate::error::Result;
 use crate::shape::Shape;
 
-use super::super::shader::{GROUP, Module, Source, Store, WORDS};
+use super::super::shader::{Module, Source, Store, WORDS};
 use super::windows::Windows;
 use super::{Plan, Words, grid_of, word};
 
@@ -47,12 +47,7 @@ impl Pool {
         }
         source.math();
         source.add(text);
-        source.add(&format!(
-            "@compute @workgroup_size({GROUP})\n\
-             fn main(@builtin(global_invocation_id) thread: vec3<u32>) {{\n    \
-             let i = thread.x + thread.y * p.words[1];\n    \
-             if i < p.words[0] {{ element(i); }}\n}}"
-        ));
+        source.each_thread("i", "element(i);");
         source.finish(format!("{name}_{}{after}", store.name()))
     }
 

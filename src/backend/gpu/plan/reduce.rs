@@ -370,12 +370,7 @@ impl Reduction {
                         text + "    if thread == 0u { write_y(i, value); }"
                     }
                 };
-                source.add(&format!(
-                    "@compute @workgroup_size({GROUP})\n\
-                     fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{\n    \
-                     let i = group.x + group.y * p.words[1];\n    \
-                     if {n}u * i >= p.words[0] {{ return; }}\n    {write}\n}}"
-                ));
+                source.each_group([0, 1], &format!("{n}u * i"), &write);
             }
         }
         let how = if self.is_grouped { "groups" } else { "threads" };

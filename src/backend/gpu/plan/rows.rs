@@ -8,7 +8,7 @@
 use crate::error::Result;
 use crate::shape::Shape;
 
-use super::super::shader::{GROUP, Module, Source, Store, WORDS};
+use super::super::shader::{Module, Source, Store, WORDS};
 use super::{MAX_GROUPS, Plan, Words, word};
 
 /// A fused op, with the store of its floats.
@@ -129,12 +129,7 @@ impl Rows {
             source.add("fn write_mean(i: u32, x: f32) {}");
         }
         source.add(text);
-        source.add(&format!(
-            "@compute @workgroup_size({GROUP})\n\
-             fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{\n    \
-             let i = group.x + group.y * p.words[3];\n    \
-             if i >= p.words[4] {{ return; }}\n    row(i, thread);\n}}"
-        ));
+        source.each_group([4, 3], "i", "row(i, thread);");
         source.finish(format!("{name}_{}_{flag}{value}", store.name()).to_lowercase())
     }
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ops::UpdateOp;
 use crate::shape::Shape;
 
-use super::super::shader::{GROUP, Module, Source, Store, WORDS};
+use super::super::shader::{Module, Source, Store, WORDS};
 use super::{Plan, Words, grid_of, word};
 
 /// A step.
@@ -80,18 +80,15 @@ impl Update {
         source.add(
             "fn decay(rate: f32, x: f32) -> f32 { return select(rate * x, 0.0, rate == 0.0); }",
         );
-        source.add(&format!(
-            "@compute @workgroup_size({GROUP})\n\
-             fn main(@builtin(global_invocation_id) thread: vec3<u32>) {{\n    \
-             let i = thread.x + thread.y * p.words[1];\n    \
-             if i >= p.words[0] {{ return; }}\n{text}\n}}"
-        ));
+        source.each_thread("i", text.trim_start());
         let flags = match self {
-            Update::Sgd { nesterov, first, .. } => [nesterov, first],
-            Update::Adam { decoupled, .. } => [decoupled, false],
+            Update::Sgd { has_momentum, nesterov, first, .. } => {
+                [(has_momentum, "_momentum"), (nesterov, "_nesterov"), (first, "_first")]
+            }
+            Update::Adam { decoupled, .. } => [(decoupled, "_decoupled"), (false, ""), (false, "")],
         };
-        let [a, b] = flags.map(u8::from);
-        source.finish(format!("{name}_{}_{states}{a}{b}", store.name()))
+        let flags: String = flags.iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
+        source.finish(format!("{name}_{}{flags}", store.name()))
     }
 
     /// The dispatch for contiguous tensors.
