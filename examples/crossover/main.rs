@@ -9,9 +9,12 @@
 //! The instruction set and the number of threads are settings of a process, so that the program starts itself for each
 //! column. Times are medians.
 
-use std::process::{Command, ExitCode};
-use std::time::Instant;
+#[path = "../gpu_check/median.rs"]
+mod median;
 
+use std::process::{Command, ExitCode};
+
+use median::median;
 use swath::prelude::*;
 
 /// Error of a run.
@@ -61,37 +64,17 @@ fn times<B: Backend>() -> Result<(), Failure> {
                 println!("-");
                 continue;
             }
-            let micros = median(|| match operation {
+            let seconds = median(0.2, || match operation {
                 "add" => a.add(&b),
                 "exp" => a.exp(),
                 "sum of rows" => a.sum(Some(&[1]), false),
                 "softmax" => a.softmax(1),
                 _ => a.matmul(&b),
             })?;
-            println!("{micros:.2}");
+            println!("{:.2}", 1e6 * seconds);
         }
     }
     Ok(())
-}
-
-/// Median time of calls in microseconds, after a tenth of a second of calls.
-fn median<R>(mut call: impl FnMut() -> Result<R>) -> Result<f64> {
-    let start = Instant::now();
-    loop {
-        call()?;
-        if start.elapsed().as_secs_f64() > 0.1 {
-            break;
-        }
-    }
-    let mut seconds = Vec::new();
-    let start = Instant::now();
-    while start.elapsed().as_secs_f64() < 0.2 || seconds.len() < 3 {
-        let start = Instant::now();
-        call()?;
-        seconds.push(start.elapsed().as_secs_f64());
-    }
-    seconds.sort_by(f64::total_cmp);
-    Ok(1e6 * seconds[seconds.len() / 2])
 }
 
 /// Starts the program for each column and prints all of them.

@@ -1,15 +1,19 @@
 //! The comparison of a device with the CPU.
 
 mod cases;
-
-use std::time::Instant;
+#[path = "median.rs"]
+mod median;
 
 use cases::Case;
+use median::median;
 use swath::backend::gpu::{Context, Driver, Gpu};
 use swath::prelude::*;
 
 /// Largest error that is no mistake.
 const TOLERANCE: f64 = 2e-5;
+
+/// For each time.
+const SECONDS: f64 = 0.04;
 
 /// Returns the number of operations with wrong results.
 pub fn run<D: Driver>(
@@ -36,8 +40,8 @@ pub fn run<D: Driver>(
             let there: Vec<Tensor<Gpu<D>>> =
                 inputs.iter().map(|x| x.to_backend()).collect::<Result<_>>()?;
             worst = worst.max(error_of(case, &inputs, &there)?);
-            let cpu = median(|| case.run(&inputs).map(|_| ()))?;
-            let gpu = median(|| {
+            let cpu = median(SECONDS, || case.run(&inputs))?;
+            let gpu = median(SECONDS, || {
                 case.run(&there)?;
                 device.synchronize()
             })?;
@@ -83,18 +87,4 @@ fn error_of<B: Backend>(
         }
     }
     Ok(worst)
-}
-
-/// Median time in seconds of a few calls, after one.
-fn median(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
-    call()?;
-    let mut times = Vec::new();
-    let start = Instant::now();
-    while times.len() < 3 || times.len() < 15 && start.elapsed().as_secs_f64() < 0.05 {
-        let start = Instant::now();
-        call()?;
-        times.push(start.elapsed().as_secs_f64());
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
 }

@@ -1,14 +1,15 @@
-//! Checks every operation of the GPU backends that are built against the CPU's on this machine's device, and measures
-//! from how many elements on the device is faster.
+//! Compares the GPU backends that are built with the CPU's on this machine's device, in `f32`: every function, reduction
+//! and arithmetic operation, and one or two of each other kind, forwards. Measures from how many elements on the device is
+//! faster. The tests, `cargo test --test gpu`, compare all else.
 //!
 //! ```text
 //! cargo run --release --example gpu_check --features wgpu [-- --quick]
 //! cargo run --release --example gpu_check --features metal [-- --quick]      on Apple's systems
 //! ```
 //!
-//! The error is the largest distance between the two results, over the largest magnitude of the CPU's. Times are those
-//! of a call whose result stays on the device, the median of some; the crossover is the smallest size measured from
-//! which on the device is faster at every larger one.
+//! The error is the largest distance between the two results, over the largest magnitude of the CPU's. Times are
+//! medians, the device's of a call and of waiting until it has run, without copying the result. The crossover is the
+//! smallest size measured from which on the device is faster.
 
 #[cfg(any(feature = "wgpu", all(feature = "metal", target_vendor = "apple")))]
 mod check;
