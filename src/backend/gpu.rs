@@ -21,6 +21,7 @@ mod fused;
 mod images;
 mod index;
 mod kernel;
+mod parts;
 mod plan;
 mod shader;
 #[cfg(all(feature = "metal", feature = "testing"))]
@@ -53,9 +54,8 @@ pub use driver::{Capabilities, Driver, Failure};
 use index::{add_at, check_entries, fault_of};
 use kernel::Kernel;
 use plan::elementwise::{Function, Operand};
-use plan::reduce::Reduction;
 use plan::update::Update;
-use plan::{Plan, index as places, matmul};
+use plan::{Plan, index as places};
 pub use shader::Module;
 use shader::Store;
 
@@ -346,9 +346,8 @@ impl<D: Driver> Backend for Gpu<D> {
         if op.needs_elements() && x.numel() == 0 && shape.reduced(axes, true).numel() > 0 {
             return Err(Error::EmptyReduction { op: name, shape });
         }
-        let plan = Reduction::plan(op, x.store(name)?, &x.layout, axes)?;
         let out = GpuTensor::new(name, &x.shape().reduced(axes, true), dtype)?;
-        run(name, plan, &[x], &[&out], None)?;
+        parts::reduce(op, x, axes, &out)?;
         Ok(out)
     }
 
@@ -366,8 +365,7 @@ impl<D: Driver> Backend for Gpu<D> {
             return Self::scan(op, &Self::cast(x, dtype)?, axis);
         }
         let out = GpuTensor::new(name, &shape, dtype)?;
-        let plan = places::scan(op, x.store(name)?, &x.layout, axis)?;
-        run(name, plan, &[x], &[&out], None)?;
+        parts::scan(op, x, axis, &out)?;
         Ok(out)
     }
 
@@ -385,11 +383,7 @@ impl<D: Driver> Backend for Gpu<D> {
         if !fits {
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
-        let out = GpuTensor::new(op, &matmul::shape_of(&a.layout, &b.layout), a.dtype)?;
-        for plan in matmul::Product::plans(a.store(op)?, &a.layout, &b.layout)? {
-            run(op, plan, &[a, b], &[&out], None)?;
-        }
-        Ok(out)
+        parts::matmul(a, b)
     }
 
     fn gather(x: &GpuTensor<D>, axis: usize, index: &GpuTensor<D>) -> Result<GpuTensor<D>> {

@@ -4,6 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::driver::Driver;
 use super::plan::attention::{Attention, Extents, MOST, Part};
+use super::shader::GROUP;
 use super::{Gpu, GpuTensor, contiguous, from_start, run};
 use crate::backend::{Backend, Results, TensorData};
 use crate::dtype::DType;
@@ -23,7 +24,7 @@ struct Call<'a, D: Driver> {
 
 impl<'a, D: Driver> Call<'a, D> {
     /// # Errors
-    /// [`Error::Unsupported`] for vectors that are too long for the kernels.
+    /// [`Error::Unsupported`] for vectors that are too long for the kernels, or too many for the device.
     fn new(
         op: &'static str,
         operands: [&GpuTensor<D>; 3],
@@ -42,6 +43,8 @@ impl<'a, D: Driver> Call<'a, D> {
         if extents.depth.max(extents.width) > MOST {
             return Err(Error::Unsupported { op, backend: D::NAME });
         }
+        let blocks = extents.queries.max(extents.keys).div_ceil(GROUP);
+        D::device()?.check_rounds(op, blocks * (3 * (extents.depth + extents.width) + 32))?;
         let operands = operands.into_iter().map(|x| from_start(op, x)).collect::<Result<_>>()?;
         Ok(Call { op, operands, mask: mask.cloned(), parameters, extents })
     }

@@ -184,6 +184,14 @@ impl<D: Driver> Context<D> {
         &self.capabilities
     }
 
+    /// Fails if a thread cannot run so many rounds of loops, for ops that are composed of others then.
+    pub fn check_rounds(&self, op: &'static str, rounds: usize) -> Result<()> {
+        match rounds <= self.capabilities.rounds {
+            true => Ok(()),
+            false => Err(Error::Unsupported { op, backend: D::NAME }),
+        }
+    }
+
     /// The memory of the device.
     pub fn statistics(&self) -> Statistics {
         lock(&self.unused).statistics

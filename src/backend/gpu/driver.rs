@@ -32,6 +32,8 @@ pub struct Capabilities {
     pub i64: bool,
     /// Size in bytes of the largest buffer that a kernel can read, a multiple of four.
     pub max_buffer: usize,
+    /// Rounds of loops that a thread can run: Mesa's CPU device ends a kernel's loops after 65,535 without an error.
+    pub rounds: usize,
     /// Bytes that tensors and unused buffers are to have together at most; `usize::MAX` if it is not known.
     pub working_set: usize,
 }

@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, FusedOp, ReduceOp};
 use crate::shape::Shape;
 
+/// The longest row that a workgroup computes. Longer ones are composed of ops whose parts many compute.
+const LONGEST_ROW: usize = 1 << 20;
+
 /// A fused op of rows, while it is prepared.
 struct Call<D: Driver> {
     op: &'static str,
@@ -43,8 +46,14 @@ impl<D: Driver> Call<D> {
     }
 
     /// Runs the kernel on rows of the last axis of `x`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for rows that are too long.
     fn run(self, x: &GpuTensor<D>) -> Result<Results<GpuTensor<D>>> {
         let n = x.shape().dims().last().copied().unwrap_or(1);
+        if n > LONGEST_ROW {
+            return Err(Error::Unsupported { op: self.op, backend: D::NAME });
+        }
         let rows = x.shape().dims().iter().rev().skip(1).product();
         let plan = self.kernel.plan(self.op, x.shape(), [rows, n], self.parameters)?;
         let operands: SmallVec<[&GpuTensor<D>; 5]> = self.operands.iter().collect();

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::driver::Driver;
+use super::parts::in_parts;
 use super::plan::conv::{Channels, Conv, Kind};
 use super::plan::pool::Pool;
 use super::plan::windows::Windows;
@@ -38,16 +39,14 @@ fn convolve<D: Driver>(
 ) -> Result<Results<GpuTensor<D>>> {
     let [a, b] = [from_start(op, operands[0])?, from_start(op, operands[1])?];
     let bias = bias.map(|bias| from_start(op, bias)).transpose()?;
-    let y = GpuTensor::new(op, shape, a.dtype)?;
     let kind_of = (kind, a.store(op)?);
     let mut bound: SmallVec<[&GpuTensor<D>; 3]> = SmallVec::from_slice(&[&a, &b]);
     if let Kind::Forward(_) = kind {
         bound.push(bias.as_ref().unwrap_or(&a));
     }
-    for plan in Conv::plans(op, shape, kind_of, channels, windows, bias.is_some())? {
-        run(op, plan, &bound, &[&y], None)?;
-    }
-    Ok(smallvec::smallvec![y])
+    let (plans, parts) = Conv::plans(op, shape, kind_of, channels, windows, bias.is_some())?
+        .ok_or(Error::Unsupported { op, backend: D::NAME })?;
+    Ok(smallvec::smallvec![in_parts(op, plans, &bound, shape, a.dtype, parts)?])
 }
 
 /// [`FusedOp::Conv`](crate::ops::FusedOp::Conv).
@@ -116,6 +115,7 @@ pub(super) fn max_pool<D: Driver>(
     pooling: &Pooling,
     with_positions: bool,
 ) -> Result<Results<GpuTensor<D>>> {
+    D::device()?.check_rounds(op, pooling.kernel.iter().product())?;
     let x = from_start(op, x)?;
     let [images, channels] = [x.shape().dim(0), x.shape().dim(1)];
     let shape = images_like(x.shape(), images, channels, pooling.windows);
@@ -141,6 +141,7 @@ pub(super) fn avg_pool<D: Driver>(
     pooling: &Pooling,
     is_gradient: bool,
 ) -> Result<Results<GpuTensor<D>>> {
+    D::device()?.check_rounds(op, pooling.kernel.iter().product())?;
     let (x, store) = (from_start(op, x)?, x.store(op)?);
     let (kernel, extents) = match is_gradient {
         true => (Pool::AvgGrad(store), image),

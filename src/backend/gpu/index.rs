@@ -45,16 +45,18 @@ pub(super) fn add_at<D: Driver>(
         return Ok(out);
     }
     let (mut index, mut source) = (index.clone(), source.clone());
-    let plan = loop {
+    let plans = loop {
         match places::scatter_add(store, x.shape(), axis, &index.layout, &source.layout)? {
-            Some(plan) => break plan,
+            Some(plans) => break plans,
             None if index.layout.is_contiguous() && source.layout.is_contiguous() => {
                 return Err(Error::TooManyAxes { op, rank: x.shape().ndim() });
             }
             None => (index, source) = (contiguous(op, &index)?, contiguous(op, &source)?),
         }
     };
-    let fault = fault_of(x.shape(), axis, &index);
-    run(op, plan, &[&source, &index], &[&out], Some(fault))?;
+    for plan in plans {
+        let fault = fault_of(x.shape(), axis, &index);
+        run(op, plan, &[&source, &index], &[&out], Some(fault))?;
+    }
     Ok(out)
 }

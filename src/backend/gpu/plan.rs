@@ -63,7 +63,13 @@ pub fn step(op: &'static str, shape: &Shape, x: isize) -> Result<u32> {
 
 /// The grid of at least `threads` threads in workgroups of [`GROUP`], and the number of threads in a row of it.
 pub fn grid_of(threads: usize) -> ([u32; 3], u32) {
-    let groups = threads.div_ceil(GROUP).max(1);
+    let (grid, across) = groups_of(threads.div_ceil(GROUP));
+    (grid, across * GROUP as u32)
+}
+
+/// The grid of at least `groups` workgroups, and the number of them in a row of it.
+pub fn groups_of(groups: usize) -> ([u32; 3], u32) {
+    let groups = groups.max(1);
     let across = groups.min(MAX_GROUPS);
-    ([across as u32, groups.div_ceil(across) as u32, 1], (across * GROUP) as u32)
+    ([across as u32, groups.div_ceil(across) as u32, 1], across as u32)
 }

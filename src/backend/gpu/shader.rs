@@ -55,6 +55,11 @@ impl Store {
         })
     }
 
+    /// True for floats.
+    pub fn is_float(self) -> bool {
+        matches!(self, Store::F32 | Store::F16)
+    }
+
     /// Elements in a word that one thread writes.
     pub fn per_thread(self) -> usize {
         if matches!(self, Store::U8 | Store::Bool) { 4 } else { 1 }
@@ -239,7 +244,8 @@ impl Source {
         self.add("fn fault(position: u32) { atomicMin(&faults[p.words[FAULT]], position); }");
     }
 
-    fn bind(&mut self, name: &str, access: &str, item: &str) {
+    /// Adds a binding.
+    pub fn bind(&mut self, name: &str, access: &str, item: &str) {
         let i = self.writes.len();
         self.writes.push(access == "read_write");
         let line = format!("@group(0) @binding({i}) var<storage, {access}> {name}: array<{item}>;");

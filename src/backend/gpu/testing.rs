@@ -88,9 +88,10 @@ fn functions() -> Vec<Function> {
     all
 }
 
-/// Layouts of few and of many elements: a thread computes a result of the first, a workgroup one of the second.
-fn lines() -> [Layout; 2] {
-    [4, 300].map(|n| Layout::contiguous(Shape::new([3, n])))
+/// Layouts of few, many and more elements: a thread computes a result of the first, a workgroup one of the second, several
+/// one of the third.
+fn lines() -> [Layout; 3] {
+    [4, 300, 1 << 16].map(|n| Layout::contiguous(Shape::new([3, n])))
 }
 
 fn reductions() -> Vec<Reduction> {
@@ -99,8 +100,8 @@ fn reductions() -> Vec<Reduction> {
         for (dtype, store) in dtypes() {
             for x in lines() {
                 let is_defined = reduced_dtype(op, dtype, *x.shape()).is_ok();
-                let plan = Reduction::plan(op, store, &x, &[1]).ok().filter(|_| is_defined);
-                all.extend(plan.map(|plan| plan.kernel));
+                let plans = Reduction::plans(op, store, &x, &[1]).ok().filter(|_| is_defined);
+                all.extend(plans.into_iter().flatten().map(|plan| plan.kernel));
             }
         }
     }
@@ -163,7 +164,14 @@ fn convolutions() -> Vec<Conv> {
         Weight => [Kind::Weight],
     });
     let each = of(&kinds, &FLOATS, |kind, store| {
-        [Tiles::Small, Tiles::Large].map(|tiles| Conv { kind, store, tiles })
+        // In parts, which only gradients of filters have.
+        let results = if kind == Kind::Weight { vec![store, Store::F32] } else { vec![store] };
+        of(&results, &[Tiles::Small, Tiles::Large], |result, tiles| Conv {
+            kind,
+            store,
+            result,
+            tiles,
+        })
     });
     each.into_iter().flatten().collect()
 }
@@ -196,7 +204,8 @@ fn updates() -> Vec<Update> {
 /// The modules of all kernels, each op with each store that it is defined for, each once.
 pub fn kernels() -> Vec<Module> {
     let tiles = [Tiles::Small, Tiles::Large];
-    let products = of(&FLOATS, &tiles, |store, tiles| Product { store, tiles });
+    let products = [(Store::F32, Store::F32), (Store::F16, Store::F16), (Store::F16, Store::F32)];
+    let products = of(&products, &tiles, |(store, result), tiles| Product { store, result, tiles });
     let all = listed!(Kernel {
         Elementwise => functions().into_iter().map(Kernel::from),
         Reduce => reductions().into_iter().map(Kernel::from),

@@ -204,6 +204,7 @@ fn open<A: Api>() -> Result<Context<MetalDriver<A>>> {
         f16: true,
         i64: properties.i64,
         max_buffer: max_buffer.unwrap_or(usize::MAX) / 4 * 4,
+        rounds: usize::MAX,
         working_set: if working_set == 0 { usize::MAX } else { working_set },
     };
     let driver = MetalDriver { api, encoded: None, committed: VecDeque::new(), lost: None };

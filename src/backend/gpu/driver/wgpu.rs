@@ -92,8 +92,10 @@ fn open() -> Result<Context<WgpuDriver>> {
         let failure = Failure::Device(format!("the device is lost ({reason:?}): {message}"));
         noted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
     });
+    let about = adapter.get_info();
     let capabilities = Capabilities {
-        name: adapter.get_info().name,
+        rounds: if about.device_type == ::wgpu::DeviceType::Cpu { 65_535 } else { usize::MAX },
+        name: about.name,
         f16: features.contains(Features::SHADER_F16),
         i64: features.contains(Features::SHADER_INT64),
         max_buffer: limits

@@ -17,7 +17,7 @@ use crate::shape::Shape;
 
 use super::super::shader::{GROUP, Module, Source, Store, WORDS};
 use super::elementwise::put_mask;
-use super::{MAX_GROUPS, Plan, Words, step, word};
+use super::{Plan, Words, groups_of, step, word};
 
 /// The most elements of a query or a value that kernels hold.
 pub const MOST: usize = 1024;
@@ -132,9 +132,9 @@ impl Attention {
         let longest = queries.max(keys).saturating_mul(depth.max(width).max(1));
         word(op, shape, batches.saturating_mul(longest))?;
         word(op, shape, batches.saturating_mul(queries).saturating_mul(keys))?;
-        let across = rows.clamp(1, MAX_GROUPS);
+        let (grid, across) = groups_of(rows);
         let mut words = Words::from_elem(0, WORDS);
-        (words[0], words[1]) = (word(op, shape, rows)?, across as u32);
+        (words[0], words[1]) = (word(op, shape, rows)?, across);
         if let Some(dropout) = parameters.dropout {
             put_mask(&mut words, dropout);
         }
@@ -158,7 +158,6 @@ impl Attention {
         for (at, x) in [(18, width), (19, depth)] {
             words[at] = x.clamp(1, GROUP).next_power_of_two() as u32;
         }
-        let grid = [across as u32, rows.div_ceil(across) as u32, 1];
         Ok(Some(Plan { kernel: self, words, grid }))
     }
 }

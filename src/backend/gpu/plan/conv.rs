@@ -3,6 +3,8 @@
 //! ```text
 //! words   0..4   those of the tiles       4  groups      5, 6  channels of the images, of the windows in a group
 //!         7..25  those of the windows    25  1 with a bias
+//!
+//! Only gradients of filters are computed in parts: what follows a sum must know all of it.
 //! ```
 
 use crate::error::Result;
@@ -11,7 +13,7 @@ use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store, WORDS};
 use super::expressions::unary;
-use super::matmul::Tiles;
+use super::matmul::{LONGEST, Tiles};
 use super::windows::Windows;
 use super::{Plan, Words, word};
 
@@ -33,6 +35,8 @@ pub struct Conv {
     pub kind: Kind,
     /// Store of the operands.
     pub store: Store,
+    /// Store of the result.
+    pub result: Store,
     /// The tiles.
     pub tiles: Tiles,
 }
@@ -53,7 +57,7 @@ pub struct Channels {
 impl Conv {
     /// The module.
     pub fn module(self) -> Module {
-        let Conv { kind, store, tiles } = self;
+        let Conv { kind, store, result, tiles } = self;
         let (name, text, operands) = match kind {
             Kind::Forward(_) => ("conv", include_str!("../shaders/conv.wgsl"), 3),
             Kind::Transpose => {
@@ -64,7 +68,7 @@ impl Conv {
             }
         };
         let mut source = Source::new(&[store; 3][..operands]);
-        source.result("y", store);
+        source.result("y", result);
         source.add(include_str!("../shaders/windows.wgsl"));
         let mut after = String::new();
         match kind {
@@ -75,14 +79,15 @@ impl Conv {
                 after = activation.map_or(after, |x| format!("_{}", x.op().name()));
             }
             Kind::Transpose => source.math(),
-            Kind::Weight => {}
+            Kind::Weight => after = format!("_{}", result.name()),
         }
         source.add(text);
         tiles.add_main(&mut source);
         source.finish(format!("{name}_{}_{}{after}", store.name(), tiles.name()))
     }
 
-    /// The dispatches of a convolution of contiguous operands.
+    /// The dispatches of a convolution of contiguous operands, with the number of products and of the parts of each.
+    /// Several parts are `F32`. `None` if a sum is too long for a workgroup.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
@@ -93,7 +98,7 @@ impl Conv {
         channels: Channels,
         windows: &Windows,
         has_bias: bool,
-    ) -> Result<Vec<Plan<Conv>>> {
+    ) -> Result<Option<(Vec<Plan<Conv>>, [usize; 2])>> {
         let Channels { images, groups, inputs, outputs } = channels;
         let volume = |extents: [usize; 3]| extents.into_iter().fold(1, usize::saturating_mul);
         let [pixels, places, count] = [windows.image, windows.kernel, windows.windows].map(volume);
@@ -117,6 +122,13 @@ impl Conv {
         windows.put(op, shape, &mut words)?;
         words[25] = has_bias.into();
         let tiles = Tiles::of(sizes[0], sizes[1]);
-        tiles.plans(op, shape, Conv { kind, store, tiles }, sizes, words)
+        let parts = if kind == Kind::Weight { tiles.parts(sizes) } else { 1 };
+        if sizes[2].div_ceil(parts) > LONGEST {
+            return Ok(None);
+        }
+        let result = if parts > 1 { Store::F32 } else { store };
+        let kernel = Conv { kind, store, result, tiles };
+        let plans = tiles.plans(op, shape, kernel, sizes, parts, words)?;
+        Ok(Some((plans, [sizes[3], parts])))
     }
 }

@@ -4,17 +4,18 @@
 //! gather  words   0 elements   1 row of the grid   2 axes   3, 4 extent and step of the indexed axis
 //!                 5, 6 offsets of x, index         7..  extent, step of x, of the index
 //! scatter words   0 lines      1 row of the grid   2 axes   3 entries of a line   4 extent of the axis
-//!                 5..7 steps along a line: of the result, index, source           8, 9 offsets of index, source
-//!                 10.. extent, step of the result, of the index, of the source
+//!                 5..8 steps along a line: of the result, index, source           8, 9 offsets of index, source
+//!                 10, 11 first entry and end       12.. extent, step of the result, of the index, of the source
 //!                 30   elements of an index for each of its entries
 //! place   words   0 elements   1 row of the grid   2 axes   3, 4 offsets of x, the result
 //!                 5..  extent, step of x, of the result
 //! ```
 //!
-//! scan    words   0 lines      1 groups in a row   2 axes   3 entries of a line   4, 5 steps of x, the result
-//!                 6 offset of x                    7..  extent, step of x, of the result
+//! scan    words   0 parts of lines     1 groups in a row   2 axes   3, 7 entries of a line, of a part
+//!                 4, 5 steps of x, the result      6 offset of x    8..  extent, step of x, of the result
 //!
-//! `scatter` adds `source` to the result line by line, each by one thread, so the order is always the same.
+//! `scatter` adds `source` to the result line by line, each by one thread, so the order is always the same. Long lines
+//! are several dispatches.
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, merge_axes};
@@ -22,8 +23,8 @@ use crate::ops::ScanOp;
 use crate::shape::{Shape, Strides};
 
 use super::super::shader::{GROUP, Module, Source, Store, WORDS};
-use super::reduce::{Kind, Reduction};
-use super::{MAX_GROUPS, Plan, Words, grid_of, step, word};
+use super::reduce::{Kind, Reduction, Stage, part_of};
+use super::{Plan, Words, grid_of, groups_of, step, word};
 
 /// A kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,15 +41,31 @@ pub enum Index {
         op: ScanOp,
         /// Store of the elements.
         store: Store,
-        /// True if a workgroup computes a line.
-        is_grouped: bool,
+        /// Who computes a line.
+        line: Line,
     },
+}
+
+/// Who computes a line of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Line {
+    /// A thread.
+    Thread,
+    /// A workgroup.
+    Group,
+    /// A workgroup for each part, from the totals of the parts, which are bound.
+    Groups,
 }
 
 impl Index {
     /// True if the kernel notes faults.
     pub fn has_faults(self) -> bool {
         matches!(self, Index::Gather(_) | Index::ScatterAdd(_))
+    }
+
+    /// True if the kernel reads totals of parts.
+    pub fn reads_parts(self) -> bool {
+        matches!(self, Index::Scan { line: Line::Groups, .. })
     }
 
     /// The module.
@@ -63,17 +80,27 @@ impl Index {
         if self.has_faults() {
             source.indices("index");
         }
+        if self.reads_parts() {
+            source.bind("parts_data", "read", "Total");
+        }
         source.result("y", store);
         if self.has_faults() {
             source.faults();
         }
-        if let Index::Scan { op, store, is_grouped } = self {
+        if let Index::Scan { op, store, line } = self {
             let kind = match op {
                 ScanOp::Sum => Kind::Sum,
                 ScanOp::Product => Kind::Prod,
             };
-            Reduction { kind, store, is_grouped }.add_steps(&mut source);
-            source.add(&format!("const THREADS: u32 = {}u;", if is_grouped { GROUP } else { 1 }));
+            Reduction { kind, store, stage: Stage::Threads }.add_steps(&mut source);
+            let threads = if line == Line::Thread { 1 } else { GROUP };
+            source.add(&format!("const THREADS: u32 = {threads}u;"));
+            match line {
+                Line::Groups => source.add(include_str!("../shaders/scan_parts.wgsl")),
+                _ => source.add(
+                    "fn before(first: u32, count: u32, thread: u32) -> Total { return start(); }",
+                ),
+            }
         }
         source.add(match self {
             Index::Gather(_) => include_str!("../shaders/gather.wgsl"),
@@ -151,7 +178,10 @@ pub fn gather(store: Store, x: &Layout, axis: usize, index: &Layout) -> Result<P
     Ok(Plan { kernel: Index::Gather(store), words, grid })
 }
 
-/// The dispatch that adds to `y`, which is contiguous; `None` if the layouts have too many axes.
+/// Entries of a line that a dispatch of `scatter_add` goes through.
+const ENTRIES: usize = 1 << 14;
+
+/// The dispatches that add to `y`, which is contiguous, in this order; `None` if the layouts have too many axes.
 ///
 /// # Errors
 /// [`Error::Overflow`] if a position does not fit a word.
@@ -161,7 +191,7 @@ pub fn scatter_add(
     axis: usize,
     index: &Layout,
     source: &Layout,
-) -> Result<Option<Plan<Index>>> {
+) -> Result<Option<Vec<Plan<Index>>>> {
     let op = "scatter_add";
     let whole = Layout::contiguous(*y);
     for layout in [&whole, index, source] {
@@ -188,13 +218,19 @@ pub fn scatter_add(
         step(op, y, along[2])?,
         word(op, y, index.offset())?,
         word(op, y, source.offset())?,
+        0,
+        0,
     ];
     let words = words_of(op, y, &first, &[&to, &indices, &values])?;
     let within: usize = index.dims()[axis + 1..].iter().product();
-    Ok(words.map(|mut words| {
+    let Some(words) = words else { return Ok(None) };
+    let plans = (0..entries).step_by(ENTRIES).map(|first| {
+        let mut words = words.clone();
+        (words[10], words[11]) = (first as u32, (first + ENTRIES).min(entries) as u32);
         words[30] = within as u32;
         Plan { kernel: Index::ScatterAdd(store), words, grid }
-    }))
+    });
+    Ok(Some(plans.collect()))
 }
 
 /// The dispatch that copies `x` to the places `to` of another buffer.
@@ -218,7 +254,8 @@ pub fn place(op: &'static str, store: Store, x: &Layout, to: &Layout) -> Result<
     Ok(Plan { kernel: Index::Place(store), words, grid })
 }
 
-/// The dispatch of a scan of `x` to a contiguous result.
+/// The dispatch of a scan of `x` to a contiguous result. Of [`Line::Groups`] it reads what the first dispatch of a
+/// reduction along the axis writes.
 ///
 /// # Errors
 /// [`Error::Overflow`] if a position does not fit a word.
@@ -233,20 +270,26 @@ pub fn scan(op: ScanOp, store: Store, x: &Layout, axis: usize) -> Result<Plan<In
     };
     let [from, to] = [line(x)?, line(&whole)?];
     let entries = shape.dim(axis);
-    let is_grouped = entries > 64;
-    let groups = if is_grouped { lines.numel() } else { lines.numel().div_ceil(GROUP) };
-    let across = groups.clamp(1, MAX_GROUPS);
-    let grid = [across as u32, groups.div_ceil(across) as u32, 1];
+    let part = part_of(entries);
+    let line_by = match entries {
+        _ if part < entries => Line::Groups,
+        65.. => Line::Group,
+        _ => Line::Thread,
+    };
+    let parts = lines.numel().saturating_mul(entries.div_ceil(part));
+    let groups = if line_by == Line::Thread { parts.div_ceil(GROUP) } else { parts };
+    let (grid, across) = groups_of(groups);
     let first = [
-        word(name, shape, lines.numel())?,
-        across as u32,
+        word(name, shape, parts)?,
+        across,
         0,
         word(name, shape, entries)?,
         step(name, shape, x.strides()[axis])?,
         step(name, shape, whole.strides()[axis])?,
         word(name, shape, x.offset())?,
+        word(name, shape, part)?,
     ];
     let words = words_of(name, shape, &first, &[&from, &to])?;
     let words = words.ok_or(Error::TooManyAxes { op: name, rank: shape.ndim() })?;
-    Ok(Plan { kernel: Index::Scan { op, store, is_grouped }, words, grid })
+    Ok(Plan { kernel: Index::Scan { op, store, line: line_by }, words, grid })
 }

@@ -4,9 +4,12 @@
 //! words   0..3  m, n, k          3     first matrix
 //!         4, 5  offsets          6, 7  steps of A's rows, columns      8, 9  of B's
 //!         10    batch axes       11..  for each, the innermost first: extent, step of A, of B
+//!         29    parts along k
 //! ```
 //!
-//! [`Tiles`] is the part that convolutions share: their factors are read from other places.
+//! Where there are few tiles, or k is long, workgroups compute parts of the sums along k, which are added afterwards.
+//!
+//! [`Tiles`] is what convolutions share: their factors are read from other places.
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, merge_some_axes};
@@ -17,6 +20,18 @@ use super::{MAX_GROUPS, Plan, Words, step, word};
 
 /// First word of the batch axes.
 const AXES: usize = 11;
+
+/// Word of the number of parts along k.
+const PARTS: usize = 29;
+
+/// The longest part along k.
+pub const LONGEST: usize = 1 << 14;
+
+/// The length along k from which on parts are computed apart, as long as there are fewer tiles than `BUSY`.
+const SHORTEST: usize = 1 << 10;
+
+/// Workgroups that keep a device busy.
+const BUSY: usize = 128;
 
 /// The tiles of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,11 +63,21 @@ impl Tiles {
     /// Adds the entry point. See `tiles.wgsl` for what the kernel must have.
     pub fn add_main(self, source: &mut Source) {
         let (each, tile) = (self.extent() / 16, self.extent());
-        source.add(&format!("const EACH: u32 = {each}u;\nconst TILE: u32 = {tile}u;"));
+        source.add(&format!(
+            "const EACH: u32 = {each}u;\nconst TILE: u32 = {tile}u;\nconst PARTS: u32 = {PARTS}u;"
+        ));
         source.add(include_str!("../shaders/tiles.wgsl"));
     }
 
-    /// The dispatches of `count` products `[m, depth] × [depth, n]`. `words` hold what else the kernel reads.
+    /// The number of parts along k of `count` products `[m, depth] × [depth, n]`.
+    pub fn parts(self, [m, n, depth, count]: [usize; 4]) -> usize {
+        let [across, down] = [n, m].map(|extent| extent.div_ceil(self.extent()));
+        let groups = across.saturating_mul(down).saturating_mul(count);
+        let idle = BUSY.checked_div(groups).unwrap_or(1);
+        idle.min(depth / SHORTEST).max(depth.div_ceil(LONGEST)).max(1)
+    }
+
+    /// The dispatches of `count` products `[m, depth] × [depth, n]` in parts. `words` hold what else the kernel reads.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word, or if there are too many tiles.
@@ -62,8 +87,11 @@ impl Tiles {
         shape: &Shape,
         kernel: K,
         [m, n, depth, count]: [usize; 4],
+        parts: usize,
         mut words: Words,
     ) -> Result<Vec<Plan<K>>> {
+        words[PARTS] = word(op, shape, parts)?;
+        let count = count.saturating_mul(parts);
         for (at, x) in [m, n, depth].into_iter().enumerate() {
             words[at] = word(op, shape, x)?;
         }
@@ -72,21 +100,23 @@ impl Tiles {
         if across.max(down) > MAX_GROUPS {
             return Err(Error::Overflow { op, shape: *shape });
         }
-        let parts = (0..count).step_by(MAX_GROUPS).map(|first| {
+        let plans = (0..count).step_by(MAX_GROUPS).map(|first| {
             let mut words = words.clone();
             words[3] = first as u32;
             let grid = [across as u32, down as u32, (count - first).min(MAX_GROUPS) as u32];
             Plan { kernel, words, grid }
         });
-        Ok(parts.collect())
+        Ok(plans.collect())
     }
 }
 
 /// A product of floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
-    /// Store of A, B and C.
+    /// Store of A and B.
     pub store: Store,
+    /// Store of C.
+    pub result: Store,
     /// Its tiles.
     pub tiles: Tiles,
 }
@@ -95,17 +125,19 @@ impl Product {
     /// The module.
     pub fn module(self) -> Module {
         let mut source = Source::new(&[self.store; 2]);
-        source.result("y", self.store);
+        source.result("y", self.result);
         source.add(include_str!("../shaders/matmul.wgsl"));
         self.tiles.add_main(&mut source);
-        source.finish(format!("matmul_{}_{}", self.store.name(), self.tiles.name()))
+        let Product { store, result, tiles } = self;
+        source.finish(format!("matmul_{}_{}_{}", store.name(), result.name(), tiles.name()))
     }
 
-    /// The dispatches of `[…, m, k] × […, k, n]`.
+    /// The dispatches of `[…, m, k] × […, k, n]`, with the number of products and of the parts of each. Several parts
+    /// are `F32`.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word.
-    pub fn plans(store: Store, a: &Layout, b: &Layout) -> Result<Vec<Plan<Product>>> {
+    pub fn plans(store: Store, a: &Layout, b: &Layout) -> Result<(Vec<Plan<Product>>, [usize; 2])> {
         let op = "matmul";
         let rank = a.dims().len();
         let (row, column) = (rank - 2, rank - 1);
@@ -129,8 +161,12 @@ impl Product {
             words[at + 1] = step(op, shape, nest.strides(0)[axis])?;
             words[at + 2] = step(op, shape, nest.strides(1)[axis])?;
         }
-        let tiles = Tiles::of(m, n);
-        tiles.plans(op, shape, Product { store, tiles }, [m, n, k, count], words)
+        let (tiles, sizes) = (Tiles::of(m, n), [m, n, k, count]);
+        let parts = tiles.parts(sizes);
+        let result = if parts > 1 { Store::F32 } else { store };
+        let plans =
+            tiles.plans(op, shape, Product { store, result, tiles }, sizes, parts, words)?;
+        Ok((plans, [count, parts]))
     }
 }
 

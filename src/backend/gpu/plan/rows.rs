@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store, WORDS};
-use super::{MAX_GROUPS, Plan, Words, word};
+use super::{Plan, Words, groups_of, word};
 
 /// A fused op, with the store of its floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,7 +145,7 @@ impl Rows {
         parameters: Parameters,
     ) -> Result<Plan<Rows>> {
         word(op, shape, rows.saturating_mul(n))?;
-        let across = rows.clamp(1, MAX_GROUPS);
+        let (grid, across) = groups_of(rows);
         let ignored = parameters.ignore_index.unwrap_or(0);
         let flags = u32::from(parameters.has_weight)
             | u32::from(parameters.has_bias) << 1
@@ -154,13 +154,12 @@ impl Rows {
             word(op, shape, n)?,
             (parameters.epsilon as f32).to_bits(),
             flags,
-            across as u32,
+            across,
             word(op, shape, rows)?,
             ignored as u32,
             (ignored >> 32) as u32,
         ]);
         words.resize(WORDS, 0);
-        let grid = [across as u32, rows.div_ceil(across) as u32, 1];
         Ok(Plan { kernel: self, words, grid })
     }
 }

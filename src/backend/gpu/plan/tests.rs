@@ -117,8 +117,8 @@ fn reductions_go_through_the_elements_of_each_result() {
     for (layout, mut rng) in views() {
         let rank = layout.dims().len();
         let axes: Vec<usize> = (0..rank).filter(|_| rng.below(2) == 0).collect();
-        let plan = Reduction::plan(ReduceOp::Sum, Store::F32, &layout, &axes).unwrap();
-        let words = &plan.words;
+        let plans = Reduction::plans(ReduceOp::Sum, Store::F32, &layout, &axes).unwrap();
+        let words = &plans.last().unwrap().words;
         let kept = layout.shape().reduced(&axes, true);
         let mut inner = Layout::contiguous(layout.shape().reduced(&axes, true));
         for axis in 0..rank {
@@ -126,6 +126,11 @@ fn reductions_go_through_the_elements_of_each_result() {
             inner = Layout::contiguous(inner.shape().with_axis(axis, Some(extent)));
         }
         assert_eq!((words[0] as usize, words[4] as usize), (kept.numel(), inner.numel()));
+        // The elements of all parts, without a gap.
+        let parts = inner.numel().div_ceil(words[7] as usize);
+        assert_eq!(plans.len() == 1, parts <= 1);
+        assert_eq!(plans[0].words[0] as usize, kept.numel() * parts.max(1));
+        assert_eq!(plans[0].words[2..], words[2..], "they differ in their numbers alone");
         for i in some(kept.numel(), &mut rng).into_iter().take(4) {
             let start = position(words, words[5], 8, words[2], 2, 0, i) as u32;
             for j in some(inner.numel(), &mut rng).into_iter().take(4) {
@@ -177,12 +182,19 @@ fn copies_gathers_and_scans_go_to_their_positions() {
 
         let plan = index::scan(ScanOp::Sum, Store::F32, &layout, axis).unwrap();
         let (words, lines) = (plan.words, shape.with_axis(axis, Some(1)));
+        let parts = (words[3] as usize).div_ceil(words[7] as usize);
+        assert_eq!(words[0] as usize, lines.numel() * parts);
+        if parts > 1 {
+            // The totals that it reads are those of the same parts.
+            let totals = &Reduction::plans(ReduceOp::Sum, Store::F32, &layout, &[axis]).unwrap()[0];
+            assert_eq!((totals.words[0], totals.words[7]), (words[0], words[7]));
+        }
         for i in some(lines.numel(), &mut rng) {
             let entry = rng.below(shape.dim(axis) as u64) as u32;
             let mut index = digits(lines.dims(), i as usize);
             index[axis] = entry as usize;
             for (k, (start, layout)) in [(words[6], &layout), (0, &whole)].into_iter().enumerate() {
-                let start = position(&words, start, 7, words[2], 3, k, i) as u32;
+                let start = position(&words, start, 8, words[2], 3, k, i) as u32;
                 let at = start.wrapping_add(entry.wrapping_mul(words[4 + k])) as usize;
                 assert_eq!(at, layout.position(&index), "{layout:?} along {axis}");
             }
@@ -201,7 +213,7 @@ fn products_read_their_matrices() {
         let mut axes: Vec<usize> = (0..rank).collect();
         axes.swap(row, column);
         let other = layout.permute(OP, &axes).unwrap();
-        let plans = match Product::plans(Store::F32, &layout, &other) {
+        let (plans, [products, parts]) = match Product::plans(Store::F32, &layout, &other) {
             Ok(plans) => plans,
             // Too many tiles for a grid, or too many results.
             Err(Error::Overflow { .. }) => continue,
@@ -210,7 +222,7 @@ fn products_read_their_matrices() {
         let [m, k] = [layout.dims()[row], layout.dims()[column]];
         let count: usize = layout.dims()[..row].iter().product();
         let seen: usize = plans.iter().map(|plan| plan.grid[2] as usize).sum();
-        assert_eq!(seen, count);
+        assert_eq!((products, seen), (count, count * parts));
         let words = &plans[0].words;
         assert_eq!([words[0], words[1], words[2]], [m as u32, m as u32, k as u32]);
         for matrix in some(count, &mut rng) {
@@ -237,7 +249,7 @@ fn larger_tensors_are_an_error() {
     let overflows = |found: Option<Error>| matches!(found, Some(Error::Overflow { .. }));
     let plan = function.plan(OP, &shape, &[Operand::Tensor(&repeated)]);
     assert!(overflows(plan.err()));
-    assert!(overflows(Reduction::plan(ReduceOp::Sum, Store::F32, &repeated, &[]).err()));
+    assert!(overflows(Reduction::plans(ReduceOp::Sum, Store::F32, &repeated, &[]).err()));
     assert!(overflows(index::place(OP, Store::F32, &repeated, &repeated).err()));
     assert!(overflows(index::scan(ScanOp::Sum, Store::F32, &Layout::contiguous(shape), 0).err()));
     assert!(overflows(Product::plans(Store::F32, &repeated, &repeated).err()));

@@ -1,6 +1,4 @@
-// A reduction: `start`, `add` for every element, `join` for the parts of a workgroup, `finish`. With `GROUPED` a
-// workgroup computes a result, and thread t its elements t, t + 256, …; otherwise a thread does. Ops that need a first
-// pass over the elements keep its result in `first_pass`, for `add` and `finish`.
+// Elements of a reduction. See plan/reduce.rs for the words.
 
 // Position of the first element of result i.
 fn base(i: u32) -> u32 {

@@ -1,5 +1,6 @@
-// With 256 threads a workgroup computes a line: each thread joins the elements of its part, then thread 0 what comes
-// before each part, then each thread goes through its part again. Otherwise a thread computes a line.
+// A line in parts: with 256 threads a workgroup computes one, otherwise a thread does. Each thread of a workgroup joins
+// some elements, then thread 0 what comes before each of them, then each thread goes through its elements again.
+// `before` is the total of the parts of the line before this one.
 var<workgroup> totals: array<Total, 256>;
 
 @compute @workgroup_size(256)
@@ -7,31 +8,36 @@ fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_index) number: u32,
 ) {
-    let n = p.words[3];
-    var line = group.x + group.y * p.words[1];
+    var i = group.x + group.y * p.words[1];
     var thread = number;
     if THREADS == 1u {
-        line = line * 256u + number;
+        i = i * 256u + number;
         thread = 0u;
     }
-    let is_line = line < p.words[0];
+    let is_part = i < p.words[0];
+    let parts = (p.words[3] + p.words[7] - 1u) / p.words[7];
+    let line = i / parts;
+    let begin = (i % parts) * p.words[7];
+    let n = min(p.words[7], p.words[3] - begin);
     var at = vec2(p.words[6], 0u);
     var rest = line;
     for (var k = 0u; k < p.words[2]; k++) {
-        let axis = 7u + 3u * k;
+        let axis = 8u + 3u * k;
         at += (rest % p.words[axis]) * vec2(p.words[axis + 1u], p.words[axis + 2u]);
         rest /= p.words[axis];
     }
     let size = (n + THREADS - 1u) / THREADS;
-    let first = min(thread * size, n);
-    let end = select(first, min(first + size, n), is_line);
-    var s = start();
+    let first = begin + min(thread * size, n);
+    let end = select(first, begin + min((thread + 1u) * size, n), is_part);
+    var s = before(i - i % parts, select(0u, i % parts, is_part), thread);
     if THREADS > 1u {
+        let all = s;
+        s = start();
         for (var j = first; j < end; j++) { s = add(s, a(at.x + j * p.words[4])); }
         totals[thread] = s;
         workgroupBarrier();
         if thread == 0u {
-            var before = start();
+            var before = all;
             for (var t = 0u; t < 256u; t++) {
                 let part = totals[t];
                 totals[t] = before;

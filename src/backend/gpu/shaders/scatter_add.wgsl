@@ -5,11 +5,11 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     var at = vec3(0u, p.words[8], p.words[9]);
     var rest = line;
     for (var k = 0u; k < p.words[2]; k++) {
-        let axis = 10u + 4u * k;
+        let axis = 12u + 4u * k;
         at += (rest % p.words[axis]) * vec3(p.words[axis + 1u], p.words[axis + 2u], p.words[axis + 3u]);
         rest /= p.words[axis];
     }
-    for (var j = 0u; j < p.words[3]; j++) {
+    for (var j = p.words[10]; j < p.words[11]; j++) {
         let place = index(at.y + j * p.words[6]);
         if place < p.words[4] {
             let to = at.x + place * p.words[5];

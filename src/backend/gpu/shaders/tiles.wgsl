@@ -1,4 +1,4 @@
-// A product in tiles. A workgroup computes a tile of TILE x TILE, a thread EACH x EACH of it: rows and columns 16 apart, so
+// A product in tiles, or in parts along k, each of which is a matrix of the result. A workgroup computes a tile of TILE x TILE, a thread EACH x EACH of it: rows and columns 16 apart, so
 // that neighbouring threads read and write neighbouring elements. The tiles of both factors, 16 deep, lie in workgroup
 // memory. The kernel has
 //   begin(matrix)                   what it finds once for a matrix
@@ -19,13 +19,18 @@ fn main(
     let n = p.words[1];
     let depth = p.words[2];
     let matrix = group.z + p.words[3];
-    begin(matrix);
+    let parts = p.words[PARTS];
+    begin(matrix / parts);
+    // Whole tiles, except at the end.
+    let size = ((depth + 15u) / 16u + parts - 1u) / parts * 16u;
+    let first = (matrix % parts) * size;
+    let end = min(first + size, depth);
     let top = group.y * TILE;
     let left_edge = group.x * TILE;
     let a_runs_down = left_runs_down();
     let b_runs_down = right_runs_down();
     var sums: array<array<f32, EACH>, EACH>;
-    for (var k = 0u; k < depth; k += 16u) {
+    for (var k = first; k < end; k += 16u) {
         for (var i = 0u; i < EACH; i++) {
             let at = number + i * 256u;
             var row = at / 16u;
@@ -35,7 +40,7 @@ fn main(
                 column = at / TILE;
             }
             var x = 0.0;
-            if top + row < m && k + column < depth { x = left(top + row, k + column); }
+            if top + row < m && k + column < end { x = left(top + row, k + column); }
             tile_a[column][row] = x;
             row = at / TILE;
             column = at % TILE;
@@ -44,7 +49,7 @@ fn main(
                 column = at / 16u;
             }
             x = 0.0;
-            if k + row < depth && left_edge + column < n { x = right(k + row, left_edge + column); }
+            if k + row < end && left_edge + column < n { x = right(k + row, left_edge + column); }
             tile_b[row][column] = x;
         }
         workgroupBarrier();
