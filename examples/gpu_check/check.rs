@@ -4,13 +4,10 @@ mod cases;
 #[path = "median.rs"]
 mod median;
 
-use cases::Case;
+use cases::{Case, Kind};
 use median::median;
 use swath::backend::gpu::{Context, Driver, Gpu};
 use swath::prelude::*;
-
-/// Largest error that is no mistake.
-const TOLERANCE: f64 = 2e-5;
 
 /// For each time.
 const SECONDS: f64 = 0.04;
@@ -32,24 +29,25 @@ pub fn run<D: Driver>(
     println!("{:<34} {:>9}", "", "");
     let mut rng = Rng::seed(1);
     let mut wrong = 0;
-    for case in cases::all() {
+    for (case, kind) in cases::all(device.capabilities()) {
         let mut worst = 0.0f64;
         let mut times = Vec::new();
         for &size in sizes {
-            let inputs = case.inputs(size, &mut rng)?;
+            let inputs = case.inputs(kind, size, &mut rng)?;
             let there: Vec<Tensor<Gpu<D>>> =
                 inputs.iter().map(|x| x.to_backend()).collect::<Result<_>>()?;
-            worst = worst.max(error_of(case, &inputs, &there)?);
-            let cpu = median(SECONDS, || case.run(&inputs))?;
+            worst = worst.max(error_of((case, kind), &inputs, &there)?);
+            let cpu = median(SECONDS, || kind.run(case, &inputs))?;
             let gpu = median(SECONDS, || {
-                case.run(&there)?;
+                kind.run(case, &there)?;
                 device.synchronize()
             })?;
             times.push((size, cpu, gpu));
         }
-        wrong += usize::from(worst > TOLERANCE || worst.is_nan());
-        let mark = if worst > TOLERANCE || worst.is_nan() { " WRONG" } else { "" };
-        print!("{:<34} {worst:>9.1e}", case.name());
+        let is_wrong = worst > kind.tolerance() || worst.is_nan();
+        wrong += usize::from(is_wrong);
+        let mark = if is_wrong { " WRONG" } else { "" };
+        print!("{:<34} {worst:>9.1e}", case.name(kind));
         for (_, cpu, gpu) in &times {
             print!(" {:>8} {:>8}", micros(*cpu), micros(*gpu));
         }
@@ -70,12 +68,12 @@ fn micros(seconds: f64) -> String {
 
 /// The largest distance of the results, over the largest magnitude. Both NaN or the same infinity are equal.
 fn error_of<B: Backend>(
-    case: Case,
+    (case, kind): (Case, Kind),
     here: &[Tensor<CpuBackend>],
     there: &[Tensor<B>],
 ) -> Result<f64> {
-    let expected = case.run(here)?.to_dtype(DType::F64)?.to_vec::<f64>()?;
-    let result: Tensor<CpuBackend> = case.run(there)?.to_backend()?;
+    let expected = kind.run(case, here)?.to_dtype(DType::F64)?.to_vec::<f64>()?;
+    let result: Tensor<CpuBackend> = kind.run(case, there)?.to_backend()?;
     let result = result.to_dtype(DType::F64)?.to_vec::<f64>()?;
     let finite = expected.iter().filter(|x| x.is_finite());
     let scale = finite.fold(1e-30f64, |scale, x| scale.max(x.abs()));

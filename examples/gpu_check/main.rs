@@ -1,6 +1,6 @@
-//! Compares the GPU backends that are built with the CPU's on this machine's device, in `f32`: every function, reduction
-//! and arithmetic operation, and one or two of each other kind, forwards. Measures from how many elements on the device is
-//! faster. The tests, `cargo test --test gpu`, compare all else.
+//! Compares the GPU backends that are built with the CPU's on this machine's device: every function, reduction and
+//! arithmetic operation, and one or two of each other kind, in `f32` with gradients, in `f16` and in `i64`. Measures from
+//! how many elements on the device is faster. The tests, `cargo test --test gpu`, compare all else.
 //!
 //! ```text
 //! cargo run --release --example gpu_check --features wgpu [-- --quick]

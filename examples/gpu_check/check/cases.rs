@@ -1,5 +1,6 @@
 //! The operations that are checked, each for any backend.
 
+use swath::backend::gpu::Capabilities;
 use swath::ops::{BinaryOp, DropoutMask, ReduceOp, UnaryOp};
 use swath::prelude::*;
 use swath::{ConvOptions, Padding, PoolOptions};
@@ -23,25 +24,99 @@ pub enum Case {
     Attention,
     Conv2d,
     MaxPool2d,
+    AvgPool2d,
     Dropout,
     Gather,
     ScatterAdd,
+    Cumsum,
     Cat,
 }
 
-pub fn all() -> Vec<Case> {
-    let mut cases: Vec<Case> = UnaryOp::ALL.iter().map(|&op| Case::Unary(op)).collect();
-    cases.extend(BinaryOp::ALL.iter().map(|&op| Case::Binary(op)));
-    for op in ReduceOp::ALL {
-        cases.extend([Case::Reduce(op, false), Case::Reduce(op, true)]);
-    }
+/// What is computed of a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// The result in `f32`.
+    F32,
+    /// The gradients of the sum of the squared result, in `f32`.
+    Gradients,
+    /// The result in `f16`.
+    F16,
+    /// The result in `i64`.
+    I64,
+}
+
+/// The cases that a device can do.
+pub fn all(device: &Capabilities) -> Vec<(Case, Kind)> {
+    let mut functions: Vec<Case> = UnaryOp::ALL.iter().map(|&op| Case::Unary(op)).collect();
+    functions.extend(BinaryOp::ALL.iter().map(|&op| Case::Binary(op)));
+    let both = |op| [Case::Reduce(op, false), Case::Reduce(op, true)];
+    let reductions: Vec<Case> = ReduceOp::ALL.into_iter().flat_map(both).collect();
     use Case::{
-        Attention, Broadcast, Cat, Conv2d, CrossEntropy, Dropout, Gather, LayerNorm, Matmul,
-        MatmulTransposed, MaxPool2d, ScatterAdd, Softmax, Strided, Transpose,
+        Attention, AvgPool2d, Binary, Broadcast, Cat, Conv2d, CrossEntropy, Cumsum, Dropout,
+        Gather, LayerNorm, Matmul, MatmulTransposed, MaxPool2d, ScatterAdd, Softmax, Strided,
+        Transpose,
     };
-    cases.extend([Strided, Broadcast, Transpose, Matmul, MatmulTransposed, Softmax, LayerNorm]);
-    cases.extend([CrossEntropy, Attention, Conv2d, MaxPool2d, Dropout, Gather, ScatterAdd, Cat]);
+    let arrangements = [Strided, Broadcast, Transpose, Gather, ScatterAdd, Cumsum, Cat];
+    let compounds = [
+        Matmul,
+        MatmulTransposed,
+        Softmax,
+        LayerNorm,
+        CrossEntropy,
+        Attention,
+        Conv2d,
+        MaxPool2d,
+        AvgPool2d,
+        Dropout,
+    ];
+    let integers = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Maximum].map(Binary);
+    let counts = [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::ArgMax].map(both);
+    let mut cases = Vec::new();
+    let mut add = |kind: Kind, of: &[Case]| cases.extend(of.iter().map(|&case| (case, kind)));
+    add(Kind::F32, &functions);
+    add(Kind::F32, &reductions);
+    add(Kind::F32, &arrangements);
+    add(Kind::F32, &compounds);
+    add(Kind::Gradients, &functions);
+    add(Kind::Gradients, &arrangements);
+    add(Kind::Gradients, &compounds);
+    if device.f16 {
+        add(Kind::F16, &functions);
+        add(Kind::F16, &arrangements);
+        add(Kind::F16, &compounds);
+    }
+    if device.i64 {
+        add(Kind::I64, &integers);
+        add(Kind::I64, counts.as_flattened());
+        add(Kind::I64, &arrangements);
+    }
     cases
+}
+
+impl Kind {
+    /// Largest error that is no mistake.
+    pub fn tolerance(self) -> f64 {
+        match self {
+            Kind::F32 => 2e-5,
+            Kind::Gradients => 1e-4,
+            Kind::F16 => 2e-3,
+            Kind::I64 => 0.0,
+        }
+    }
+
+    /// What is computed from the inputs.
+    pub fn run<B: Backend>(self, case: Case, inputs: &[Tensor<B>]) -> Result<Tensor<B>> {
+        if self != Kind::Gradients {
+            return case.run(inputs);
+        }
+        let track =
+            |x: &Tensor<B>| if x.dtype().is_float() { x.requires_grad() } else { x.clone() };
+        let inputs: Vec<Tensor<B>> = inputs.iter().map(track).collect();
+        let mut gradients = case.run(&inputs)?.square()?.sum(None, false)?.backward()?;
+        let parts = inputs.iter().filter_map(|x| gradients.remove(x)).map(|g| g.flatten(0, -1));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        Tensor::cat(&parts.iter().collect::<Vec<_>>(), 0)
+    }
 }
 
 /// Extent of a square of about this many elements, a multiple of 8.
@@ -50,18 +125,36 @@ fn side(elements: usize) -> usize {
 }
 
 impl Case {
-    pub fn name(self) -> String {
-        match self {
+    pub fn name(self, kind: Kind) -> String {
+        let name = match self {
             Case::Unary(op) => op.name().to_owned(),
             Case::Binary(op) => op.name().to_owned(),
             Case::Reduce(op, false) => format!("{op:?} of rows").to_lowercase(),
             Case::Reduce(op, true) => format!("{op:?} of columns").to_lowercase(),
             case => format!("{case:?}").to_lowercase(),
+        };
+        match kind {
+            Kind::F32 => name,
+            kind => format!("{name}, {}", format!("{kind:?}").to_lowercase()),
         }
     }
 
     /// Inputs with about this many elements each.
-    pub fn inputs(self, elements: usize, rng: &mut Rng) -> Result<Vec<Tensor<CpuBackend>>> {
+    pub fn inputs(
+        self,
+        kind: Kind,
+        elements: usize,
+        rng: &mut Rng,
+    ) -> Result<Vec<Tensor<CpuBackend>>> {
+        let converted = |x: Tensor<CpuBackend>| match kind {
+            Kind::F16 if x.dtype().is_float() => x.to_dtype(DType::F16),
+            Kind::I64 if x.dtype().is_float() => x.mul(100.0)?.to_dtype(DType::I64),
+            _ => Ok(x),
+        };
+        self.drawn(elements, rng)?.into_iter().map(converted).collect()
+    }
+
+    fn drawn(self, elements: usize, rng: &mut Rng) -> Result<Vec<Tensor<CpuBackend>>> {
         type T = Tensor<CpuBackend>;
         let n = side(elements);
         let drawn = |(low, high): (f64, f64), rng: &mut Rng| T::rand((n, n), low..high, rng);
@@ -85,7 +178,7 @@ impl Case {
                 let part = |rng: &mut Rng| T::randn((heads, keys, width), rng);
                 vec![part(rng)?, part(rng)?, part(rng)?]
             }
-            Case::Conv2d | Case::MaxPool2d => {
+            Case::Conv2d | Case::MaxPool2d | Case::AvgPool2d => {
                 let size = side(elements / 16);
                 vec![T::randn((1, 16, size, size), rng)?, T::randn((16, 16, 3, 3), rng)?]
             }
@@ -99,7 +192,7 @@ impl Case {
         let other = inputs.get(1).unwrap_or(x);
         match self {
             Case::Unary(op) => x.unary(op),
-            Case::Binary(op) => Ok(Tensor::from_data(B::binary(op, x.data(), other.data())?)),
+            Case::Binary(op) => x.binary(op, other),
             Case::Strided => x.add(&other.t()?),
             Case::Broadcast => x.add(&other.narrow(0, 0, 1)?),
             Case::Transpose => x.t()?.contiguous(),
@@ -120,6 +213,8 @@ impl Case {
                 x.conv2d(other, None, options)
             }
             Case::MaxPool2d => x.max_pool2d(PoolOptions::default()),
+            Case::AvgPool2d => x.avg_pool2d(PoolOptions::default()),
+            Case::Cumsum => x.cumsum(1),
             Case::Dropout => x.dropout(DropoutMask { p: 0.25, seed: 1, stream: 2 }),
             Case::Gather => x.gather(0, other),
             Case::ScatterAdd => x.scatter_add(0, other, &inputs[2]),

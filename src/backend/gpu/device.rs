@@ -1,9 +1,11 @@
 //! [`Context`]: kernels by name, recycled memory, the dispatches that wait, and the faults they may have found.
 
+mod findings;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -15,12 +17,10 @@ use crate::shape::Shape;
 use super::driver::{Capabilities, Driver, Failure};
 use super::kernel::Kernel;
 use super::plan::Plan;
+use findings::{Epoch, FAULTS, Findings};
 
 /// Dispatches after which the device is given what was encoded.
 const SUBMIT_AFTER: usize = 512;
-
-/// Maximum number of dispatches that may have faults before they are looked at.
-const FAULTS: usize = 256;
 
 /// Bytes of unused buffers that are kept for the next ones.
 const POOL_BYTES: usize = 256 << 20;
@@ -44,9 +44,9 @@ struct State<D: Driver> {
     /// Dispatches that were encoded and not submitted.
     encoded: usize,
     faults: Option<D::Buffer>,
+    /// Those since the faults were looked at last, in the order of their slots in the buffer.
     pending: Vec<Pending<D>>,
-    /// Number of dispatches so far that may have found a fault.
-    findings: u64,
+    epoch: Arc<Epoch>,
 }
 
 struct Pipelines<D: Driver>(HashMap<Kernel, Arc<D::Pipeline>>);
@@ -80,20 +80,7 @@ struct Pending<D: Driver> {
     op: &'static str,
     /// What a fault means.
     fault: Fault<D>,
-    finding: Arc<Finding>,
 }
-
-/// What a dispatch found, for the tensors that depend on it.
-#[derive(Debug)]
-struct Finding {
-    /// Its number, which orders findings.
-    number: u64,
-    /// Not set until the device was asked.
-    outcome: OnceLock<Result<()>>,
-}
-
-/// What the dispatches found that a tensor depends on, unless it was nothing.
-type Findings = SmallVec<[Arc<Finding>; 2]>;
 
 /// What is wrong at the position that a kernel notes.
 #[derive(Debug)]
@@ -161,7 +148,7 @@ impl<D: Driver> Context<D> {
             encoded: 0,
             faults: None,
             pending: Vec::new(),
-            findings: 0,
+            epoch: Arc::default(),
         };
         runtime::add_gpu(Self::info);
         let unused = Unused { by_size: HashMap::new(), statistics: Statistics::default() };
@@ -197,6 +184,18 @@ impl<D: Driver> Context<D> {
         lock(&self.unused).statistics
     }
 
+    /// Fails for a tensor of more bytes than a kernel can read.
+    fn check_bytes(&self, op: &'static str, bytes: usize) -> Result<()> {
+        let most = self.capabilities.max_buffer;
+        if bytes <= most {
+            return Ok(());
+        }
+        let reason = format!(
+            "a tensor of {bytes} bytes is larger than the {most} that kernels of this device can read"
+        );
+        Err(Error::Device { op, backend: D::NAME, reason })
+    }
+
     /// Takes a buffer of at least this size, unused or new.
     pub fn allocate(
         &self,
@@ -204,9 +203,7 @@ impl<D: Driver> Context<D> {
         shape: &Shape,
         bytes: usize,
     ) -> Result<Arc<Storage<D>>> {
-        if bytes > self.capabilities.max_buffer {
-            return Err(Error::OutOfMemory { op, bytes });
-        }
+        self.check_bytes(op, bytes)?;
         shape.validate(op)?;
         let size = size_class(bytes).min(self.capabilities.max_buffer);
         let unused = {
@@ -237,9 +234,7 @@ impl<D: Driver> Context<D> {
 
     /// Makes a buffer that begins with these bytes.
     pub fn upload(&self, op: &'static str, bytes: &[u8]) -> Result<Arc<Storage<D>>> {
-        if bytes.len() > self.capabilities.max_buffer {
-            return Err(Error::OutOfMemory { op, bytes: bytes.len() });
-        }
+        self.check_bytes(op, bytes.len())?;
         let size = size_class(bytes.len()).min(self.capabilities.max_buffer);
         self.make_room(size);
         let buffer = lock(&self.state).driver.upload(bytes, size);
@@ -321,35 +316,27 @@ impl<D: Driver> Context<D> {
                 pipeline
             }
         };
-        let mut findings = Findings::new();
+        if fault.is_some() && state.pending.len() == FAULTS {
+            look_at_faults(state, None)?;
+        }
+        let mut findings = Findings::default();
         for storage in operands.iter().chain(results) {
-            for finding in lock(&storage.findings).iter() {
-                let is_known = findings.iter().any(|known| Arc::ptr_eq(known, finding));
-                if !is_known && !matches!(finding.outcome.get(), Some(Ok(()))) {
-                    findings.push(Arc::clone(finding));
-                }
-            }
+            findings.add(&lock(&storage.findings));
         }
         if let Some(fault) = fault {
-            if state.pending.len() == FAULTS {
-                look_at_faults(state)?;
-            }
             if state.faults.is_none() {
                 let clean = [0xff; 4 * FAULTS];
                 let faults =
                     state.driver.upload(&clean, 4 * FAULTS).map_err(failed::<D>(op, 4 * FAULTS))?;
                 state.faults = Some(faults);
             }
-            *words.last_mut().expect("all words are there") = state.pending.len() as u32;
-            state.findings += 1;
-            let finding = Arc::new(Finding { number: state.findings, outcome: OnceLock::new() });
-            findings.push(Arc::clone(&finding));
-            state.pending.push(Pending { op, fault, finding });
+            let slot = state.pending.len();
+            *words.last_mut().expect("all words are there") = slot as u32;
+            findings.add_slot(&state.epoch, slot);
+            state.pending.push(Pending { op, fault });
         }
-        if !findings.is_empty() {
-            for storage in results {
-                *lock(&storage.findings) = findings.clone();
-            }
+        for storage in results {
+            lock(&storage.findings).clone_from(&findings);
         }
         let faults = state.faults.as_ref();
         let mut bound: SmallVec<[&D::Buffer; 8]> =
@@ -371,18 +358,19 @@ impl<D: Driver> Context<D> {
     /// The first fault that was found on the way to these values; [`Error::Device`].
     pub fn download(&self, op: &'static str, storage: &Storage<D>, to: &mut [u8]) -> Result<()> {
         let mut state = lock(&self.state);
-        let mut findings = lock(&storage.findings).clone();
-        if findings.iter().any(|finding| finding.outcome.get().is_none()) {
-            look_at_faults(&mut state)?;
+        let mut findings = lock(&storage.findings).looked_at();
+        let is_open = findings.is_open();
+        if is_open {
+            look_at_faults(&mut state, Some((storage.buffer(), &mut *to)))?;
+            findings = findings.looked_at();
         }
-        findings.sort_by_key(|finding| finding.number);
-        for finding in &findings {
-            if let Some(Err(error)) = finding.outcome.get() {
-                return Err(error.clone());
-            }
+        if let Some(error) = findings.error() {
+            return Err(error);
         }
-        state.encoded = 0;
-        state.driver.download(storage.buffer(), to).map_err(failed::<D>(op, to.len()))
+        match is_open {
+            true => Ok(()),
+            false => read(&mut state, op, &mut [(storage.buffer(), to)]),
+        }
     }
 
     /// Waits for everything that was encoded.
@@ -390,30 +378,53 @@ impl<D: Driver> Context<D> {
     /// # Errors
     /// [`Error::Device`].
     pub fn synchronize(&self) -> Result<()> {
-        let empty = self.allocate("synchronize", &Shape::scalar(), 4)?;
-        self.download("synchronize", &empty, &mut [0; 4])
+        // Also the operands of dispatches that may have found a fault are given up.
+        let mut state = lock(&self.state);
+        match state.pending.is_empty() {
+            true => read(&mut state, "synchronize", &mut []),
+            false => look_at_faults(&mut state, None),
+        }
     }
 }
 
-/// Asks the device what the dispatches so far have found.
-fn look_at_faults<D: Driver>(state: &mut State<D>) -> Result<()> {
-    let Some(faults) = state.faults.as_ref() else { return Ok(()) };
-    let mut found = [0u8; 4 * FAULTS];
-    let op = "synchronize";
-    state.driver.download(faults, &mut found).map_err(failed::<D>(op, 4 * FAULTS))?;
+/// The start of a buffer, and where it is copied to.
+type Read<'a, D> = (&'a <D as Driver>::Buffer, &'a mut [u8]);
+
+/// Waits for everything that was encoded, and copies from buffers.
+fn read<D: Driver>(
+    state: &mut State<D>,
+    op: &'static str,
+    parts: &mut [Read<'_, D>],
+) -> Result<()> {
+    let bytes = parts.iter().map(|(_, to)| to.len()).sum();
     state.encoded = 0;
+    state.driver.download(parts).map_err(failed::<D>(op, bytes))
+}
+
+/// Asks the device what the dispatches so far have found, and reads something else at once.
+fn look_at_faults<D: Driver>(state: &mut State<D>, also: Option<Read<'_, D>>) -> Result<()> {
+    let mut found = [0u8; 4 * FAULTS];
+    let faults = state.faults.take();
+    let reads = faults.as_ref().map(|faults| (faults, &mut found[..]));
+    let mut reads: SmallVec<[Read<'_, D>; 2]> = reads.into_iter().chain(also).collect();
+    let done = read(state, "synchronize", &mut reads);
+    drop(reads);
+    state.faults = faults;
+    done?;
     let pending = std::mem::take(&mut state.pending);
     let positions: Vec<u32> = bytemuck::pod_collect_to_vec(&found);
     if positions.iter().any(|&position| position != u32::MAX) || pending.len() == FAULTS {
         state.faults = None;
     }
-    for (Pending { op, fault, finding }, position) in pending.into_iter().zip(positions) {
-        let outcome = match position {
-            u32::MAX => Ok(()),
-            position => Err(error_of(state, op, fault, position as usize)),
-        };
-        let _ = finding.outcome.set(outcome);
+    let mut errors = Vec::new();
+    for (slot, (Pending { op, fault }, position)) in pending.into_iter().zip(positions).enumerate()
+    {
+        if position != u32::MAX {
+            errors.push((slot, error_of(state, op, fault, position as usize)));
+        }
     }
+    let next = Arc::new(state.epoch.next());
+    std::mem::replace(&mut state.epoch, next).set_errors(errors);
     Ok(())
 }
 
@@ -429,7 +440,7 @@ fn error_of<D: Driver>(
         Fault::Index { index: (storage, layout), axis, shape } => {
             let at = layout.position_of(position) * 8;
             let mut bytes = vec![0; at + 8];
-            if let Err(failure) = state.driver.download(storage.buffer(), &mut bytes) {
+            if let Err(failure) = state.driver.download(&mut [(storage.buffer(), &mut bytes)]) {
                 return failed::<D>(op, at)(failure);
             }
             let index = i64::from_le_bytes(bytes[at..].try_into().expect("eight bytes"));

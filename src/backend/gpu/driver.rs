@@ -82,6 +82,6 @@ pub trait Driver: Sized + Send + Debug + 'static {
     /// Hands what was encoded to the device, without waiting.
     fn submit(&mut self) -> Result<(), Failure>;
 
-    /// Submits, waits, and copies the start of a buffer.
-    fn download(&mut self, buffer: &Self::Buffer, to: &mut [u8]) -> Result<(), Failure>;
+    /// Submits, waits, and copies the starts of buffers, each a multiple of four bytes.
+    fn download(&mut self, parts: &mut [(&Self::Buffer, &mut [u8])]) -> Result<(), Failure>;
 }

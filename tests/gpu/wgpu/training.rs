@@ -112,3 +112,34 @@ fn a_step_of_a_transformer_takes_at_most_1_3_of_the_cpus_memory() {
         assert!(gpu as f64 <= 1.3 * cpu as f64, "{info}");
     });
 }
+
+/// More of them than one look at the device is for.
+#[test]
+fn each_of_many_tensors_has_the_first_fault_that_it_depends_on() {
+    let x = T::arange(0.0, 4.0, 1.0).unwrap();
+    let taken: Vec<T> = (0..600)
+        .map(|i| {
+            // Those of 10, 300 and 590 are out of range.
+            let entry = if [10, 300, 590].contains(&i) { 100 + i } else { i % 4 };
+            x.index_select(0, &T::from_vec(vec![entry], 1).unwrap()).unwrap()
+        })
+        .collect();
+    let sum = |range: std::ops::Range<usize>| {
+        let mut sum = T::zeros(1, DType::F32)?;
+        for x in &taken[range] {
+            sum = sum.add(x)?;
+        }
+        sum.to_vec::<f32>()
+    };
+    let found = |range| match sum(range) {
+        Err(Error::IndexOutOfRange { index, .. }) => Err(index),
+        values => Ok(values.unwrap()[0]),
+    };
+    assert_eq!(found(0..10), Ok(13.0));
+    assert_eq!(found(5..600), Err(110));
+    assert_eq!(found(11..600), Err(400));
+    assert_eq!(found(301..600), Err(690));
+    assert_eq!(found(591..600), Ok(15.0));
+    WgpuBackend::device().unwrap().synchronize().unwrap();
+    assert_eq!(found(299..301), Err(400));
+}

@@ -370,17 +370,19 @@ impl<A: Api> Driver for MetalDriver<A> {
         self.check()
     }
 
-    fn download(&mut self, buffer: &MetalBuffer<A>, to: &mut [u8]) -> Result<(), Failure> {
-        if to.len() > buffer.bytes as usize {
-            let reason = format!("expected at most {} bytes, got {}", buffer.bytes, to.len());
-            return Err(Failure::Device(reason));
+    fn download(&mut self, parts: &mut [(&MetalBuffer<A>, &mut [u8])]) -> Result<(), Failure> {
+        for (buffer, to) in &*parts {
+            if to.len() > buffer.bytes as usize {
+                let reason = format!("expected at most {} bytes, got {}", buffer.bytes, to.len());
+                return Err(Failure::Device(reason));
+            }
         }
         A::pooled(|| {
             self.commit();
             self.look(true);
         });
         self.check()?;
-        A::pooled(|| self.api.read(&buffer.buffer, to));
+        A::pooled(|| parts.iter_mut().for_each(|(from, to)| self.api.read(&from.buffer, to)));
         Ok(())
     }
 }

@@ -16,6 +16,10 @@ use super::super::shader::{Module, WORDS};
 use super::{Capabilities, Driver, Failure};
 use crate::error::{Error, Result};
 
+/// Bytes of the smallest buffer that values are read from, and of the largest that is kept.
+const SMALL_STAGING: u64 = 64 << 10;
+const LARGE_STAGING: u64 = 16 << 20;
+
 /// The device, and the commands that it has not got yet.
 #[derive(Debug)]
 pub struct WgpuDriver {
@@ -119,6 +123,13 @@ impl WgpuDriver {
             None => Ok(value),
             Some(failure) => Err(failure),
         }
+    }
+
+    /// Waits for what was submitted.
+    fn wait(&self) -> Result<(), Failure> {
+        let waited = self.device.poll(PollType::wait_indefinitely());
+        waited.map_err(|error| Failure::Device(error.to_string()))?;
+        self.checked(())
     }
 
     fn encoder(&mut self) -> &mut CommandEncoder {
@@ -251,14 +262,18 @@ impl Driver for WgpuDriver {
         submitted
     }
 
-    fn download(&mut self, buffer: &Buffer, to: &mut [u8]) -> Result<(), Failure> {
-        let bytes = to.len() as u64;
+    fn download(&mut self, parts: &mut [(&Buffer, &mut [u8])]) -> Result<(), Failure> {
+        let bytes = parts.iter().map(|(_, to)| to.len() as u64).sum();
+        if bytes == 0 {
+            self.submit()?;
+            return self.wait();
+        }
         let staging = match self.staging.take().filter(|staging| staging.size() >= bytes) {
             Some(staging) => staging,
             None => {
                 let staging = self.device.create_buffer(&BufferDescriptor {
                     label: Some("staging"),
-                    size: bytes.next_power_of_two(),
+                    size: bytes.max(SMALL_STAGING),
                     usage: BufferUsages::MAP_READ | BufferUsages::COPY_DST,
                     mapped_at_creation: false,
                 });
@@ -266,24 +281,33 @@ impl Driver for WgpuDriver {
             }
         };
         self.pass = None;
-        self.encoder().copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
+        let mut at = 0;
+        for (buffer, to) in &*parts {
+            self.encoder().copy_buffer_to_buffer(buffer, 0, &staging, at, to.len() as u64);
+            at += to.len() as u64;
+        }
         self.submit()?;
         let slice = staging.slice(..bytes);
         let (send, receive) = std::sync::mpsc::channel();
         slice.map_async(MapMode::Read, move |result| {
             let _ = send.send(result);
         });
-        let waited = self.device.poll(PollType::wait_indefinitely());
-        waited.map_err(|error| Failure::Device(error.to_string()))?;
-        self.checked(())?;
+        self.wait()?;
         let mapped = receive.recv().map_err(|error| Failure::Device(error.to_string()))?;
         mapped.map_err(|error| Failure::Device(error.to_string()))?;
         match slice.get_mapped_range() {
-            Ok(view) => to.copy_from_slice(&view),
+            Ok(view) => {
+                let mut rest = &view[..];
+                for (_, to) in parts {
+                    let (part, after) = rest.split_at(to.len());
+                    to.copy_from_slice(part);
+                    rest = after;
+                }
+            }
             Err(error) => return Err(Failure::Device(error.to_string())),
         }
         staging.unmap();
-        self.staging = Some(staging);
+        self.staging = Some(staging).filter(|staging| staging.size() <= LARGE_STAGING);
         self.checked(())
     }
 }

@@ -132,7 +132,8 @@ impl Reduction {
         source.math();
         source.add(include_str!("../shaders/logarithm_pair.wgsl"));
         source.add(include_str!("../shaders/reduce_steps.wgsl"));
-        source.add("fn part_count() -> u32 { return (p.words[4] + p.words[7] - 1u) / p.words[7]; }");
+        source
+            .add("fn part_count() -> u32 { return (p.words[4] + p.words[7] - 1u) / p.words[7]; }");
         source.add("struct Best { value: A, place: u32 }");
         source.add("fn better(s: Best, t: Best, is_better: bool) -> Best {");
         source.add("    if is_better { return t; }\n    return s;\n}");
@@ -236,9 +237,12 @@ impl Reduction {
                 "min(from_j + p.words[7], p.words[4])",
                 format!("let x = element(at, j); s = {add};"),
             ),
-            Stage::Joined(_) => {
-                ("i * part_count()", "0u", "part_count()", format!("let t = parts_data[at + j]; s = {join};"))
-            }
+            Stage::Joined(_) => (
+                "i * part_count()",
+                "0u",
+                "part_count()",
+                format!("let t = parts_data[at + j]; s = {join};"),
+            ),
         };
         let whole = match is_grouped {
             false => "s".to_owned(),
