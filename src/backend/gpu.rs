@@ -99,9 +99,12 @@ compile_error!(
     "the feature `metal` of swath is for Apple's systems; elsewhere there is the feature `wgpu`"
 );
 
-/// A tensor on the device of a driver.
+/// A tensor on the device of a driver. It is one pointer, because ops pass operands and results on several times.
 #[derive(Debug)]
-pub struct GpuTensor<D: Driver> {
+pub struct GpuTensor<D: Driver>(Arc<View<D>>);
+
+#[derive(Debug)]
+struct View<D: Driver> {
     storage: Arc<Storage<D>>,
     layout: Layout,
     dtype: DType,
@@ -109,17 +112,17 @@ pub struct GpuTensor<D: Driver> {
 
 impl<D: Driver> Clone for GpuTensor<D> {
     fn clone(&self) -> Self {
-        GpuTensor { storage: Arc::clone(&self.storage), layout: self.layout, dtype: self.dtype }
+        GpuTensor(Arc::clone(&self.0))
     }
 }
 
 impl<D: Driver> TensorData for GpuTensor<D> {
     fn layout(&self) -> &Layout {
-        &self.layout
+        &self.0.layout
     }
 
     fn dtype(&self) -> DType {
-        self.dtype
+        self.0.dtype
     }
 }
 
@@ -133,15 +136,16 @@ impl<D: Driver> GpuTensor<D> {
     fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         let bytes = bytes_of(dtype, shape.numel());
         let storage = D::device()?.allocate(op, shape, bytes)?;
-        Ok(GpuTensor { storage, layout: Layout::contiguous(*shape), dtype })
+        Ok(GpuTensor(Arc::new(View { storage, layout: Layout::contiguous(*shape), dtype })))
     }
 
     fn store(&self, op: &'static str) -> Result<Store> {
-        Store::of(op, D::NAME, self.dtype)
+        Store::of(op, D::NAME, self.0.dtype)
     }
 
     fn with_layout(&self, layout: Layout) -> Self {
-        GpuTensor { layout, ..self.clone() }
+        let View { ref storage, dtype, .. } = *self.0;
+        GpuTensor(Arc::new(View { storage: Arc::clone(storage), layout, dtype }))
     }
 }
 
@@ -153,12 +157,12 @@ fn run<D: Driver>(
     results: &[&GpuTensor<D>],
     fault: Option<Fault<D>>,
 ) -> Result<()> {
-    if results.iter().all(|x| x.layout.numel() == 0) {
+    if results.iter().all(|x| x.0.layout.numel() == 0) {
         return Ok(());
     }
     let Plan { kernel, words, grid } = plan;
-    let read: SmallVec<[&Storage<D>; 5]> = operands.iter().map(|x| &*x.storage).collect();
-    let written: SmallVec<[&Storage<D>; 4]> = results.iter().map(|x| &*x.storage).collect();
+    let read: SmallVec<[&Storage<D>; 5]> = operands.iter().map(|x| &*x.0.storage).collect();
+    let written: SmallVec<[&Storage<D>; 4]> = results.iter().map(|x| &*x.0.storage).collect();
     D::device()?.run(op, Plan { kernel: kernel.into(), words, grid }, &read, &written, fault)
 }
 
@@ -172,7 +176,7 @@ fn elementwise<D: Driver>(
     let first = operands.iter().find_map(|x| x.tensor()).ok_or_else(|| no_tensor(op))?;
     let shape = *first.shape();
     if !function.is_defined() {
-        return Err(Error::UnsupportedDType { op, dtype: first.dtype, shape });
+        return Err(Error::UnsupportedDType { op, dtype: first.0.dtype, shape });
     }
     let out = GpuTensor::new(op, &shape, dtype)?;
     // A number needs no buffer, but its binding does.
@@ -186,7 +190,7 @@ fn elementwise<D: Driver>(
     let plan = loop {
         let described = tensors.iter().zip(&numbers).map(|(x, number)| match number {
             Some(number) => Operand::Number(*number),
-            None => Operand::Tensor(&x.layout),
+            None => Operand::Tensor(&x.0.layout),
         });
         let described: SmallVec<[Operand<'_>; 3]> = described.collect();
         let plan = function.plan(op, &shape, &described)?;
@@ -205,26 +209,27 @@ fn elementwise<D: Driver>(
 }
 
 fn contiguous<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
-    if x.layout.is_contiguous() {
+    if x.0.layout.is_contiguous() {
         return Ok(x.clone());
     }
-    elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)])
+    elementwise(op, Function::Copy(x.store(op)?), x.0.dtype, &[&Arg::Ref(x)])
 }
 
 /// The tensor, contiguous and from the start of its buffer on, where kernels read that know no layout.
 fn from_start<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
-    match x.layout.offset() {
+    match x.0.layout.offset() {
         0 => contiguous(op, x),
-        _ => elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)]),
+        _ => elementwise(op, Function::Copy(x.store(op)?), x.0.dtype, &[&Arg::Ref(x)]),
     }
 }
 
 /// Copies the tensor unless it is from the start of its buffer on, contiguous, and not shared.
 fn make_writable<D: Driver>(op: &'static str, x: &mut GpuTensor<D>) -> Result<()> {
-    if x.layout.offset() == 0 && x.layout.is_contiguous() && Arc::strong_count(&x.storage) == 1 {
+    let is_shared = Arc::strong_count(&x.0).max(Arc::strong_count(&x.0.storage)) > 1;
+    if x.0.layout.offset() == 0 && x.0.layout.is_contiguous() && !is_shared {
         return Ok(());
     }
-    *x = elementwise(op, Function::Copy(x.store(op)?), x.dtype, &[&Arg::Ref(x)])?;
+    *x = elementwise(op, Function::Copy(x.store(op)?), x.0.dtype, &[&Arg::Ref(x)])?;
     Ok(())
 }
 
@@ -240,20 +245,20 @@ impl<D: Driver> Backend for Gpu<D> {
         check_len(op, data.len(), &shape)?;
         Store::of(op, D::NAME, dtype)?;
         let storage = D::device()?.upload(op, data.as_bytes())?;
-        Ok(GpuTensor { storage, layout: Layout::contiguous(shape), dtype })
+        Ok(GpuTensor(Arc::new(View { storage, layout: Layout::contiguous(shape), dtype })))
     }
 
     fn to_host(x: &GpuTensor<D>) -> Result<HostData> {
         let op = "to_host";
         // What lies before the view is read with it.
-        let is_far = x.layout.offset() > x.numel();
+        let is_far = x.0.layout.offset() > x.numel();
         let x = if is_far { from_start(op, x)? } else { contiguous(op, x)? };
-        let (start, size) = (x.layout.offset() * x.dtype.size(), x.dtype.size());
+        let (start, size) = (x.0.layout.offset() * x.0.dtype.size(), x.0.dtype.size());
         let len = start + x.numel() * size;
         let mut bytes = vec![0; len.next_multiple_of(4).max(4)];
-        D::device()?.download(op, &x.storage, &mut bytes)?;
+        D::device()?.download(op, &x.0.storage, &mut bytes)?;
         let bytes = &bytes[start..len];
-        Ok(for_dtype!(x.dtype, T => from_bytes::<T>(bytes)))
+        Ok(for_dtype!(x.0.dtype, T => from_bytes::<T>(bytes)))
     }
 
     fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<GpuTensor<D>> {
@@ -269,7 +274,7 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn cast(x: &GpuTensor<D>, dtype: DType) -> Result<GpuTensor<D>> {
         let op = "to_dtype";
-        if x.dtype == dtype {
+        if x.0.dtype == dtype {
             return contiguous(op, x);
         }
         let (from, to) = (x.store(op)?, Store::of(op, D::NAME, dtype)?);
@@ -287,8 +292,8 @@ impl<D: Driver> Backend for Gpu<D> {
     fn unary<'a>(op: UnaryOp, x: impl Into<Arg<'a, GpuTensor<D>>>) -> Result<GpuTensor<D>> {
         let (name, x) = (op.name(), x.into());
         let tensor = x.tensor().ok_or_else(|| no_tensor(name))?;
-        check_arithmetic(name, tensor.dtype, tensor.shape())?;
-        let (store, dtype) = (tensor.store(name)?, tensor.dtype);
+        check_arithmetic(name, tensor.0.dtype, tensor.shape())?;
+        let (store, dtype) = (tensor.store(name)?, tensor.0.dtype);
         elementwise(name, Function::Unary(op, store), dtype, &[&x])
     }
 
@@ -313,7 +318,7 @@ impl<D: Driver> Backend for Gpu<D> {
         let (name, [a, b, c]) = (op.name(), [a.into(), b.into(), c.into()]);
         let first = [&a, &b, &c].into_iter().find_map(|x| x.tensor());
         let first = first.ok_or_else(|| no_tensor(name))?;
-        let (store, dtype) = (first.store(name)?, first.dtype);
+        let (store, dtype) = (first.store(name)?, first.0.dtype);
         elementwise(name, Function::Ternary(op, store), dtype, &[&a, &b, &c])
     }
 
@@ -336,13 +341,13 @@ impl<D: Driver> Backend for Gpu<D> {
     fn where_cond(mask: &GpuTensor<D>, a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
         let op = "where_cond";
         let function = Function::Select(mask.store(op)?, a.store(op)?);
-        elementwise(op, function, a.dtype, &[&Arg::Ref(mask), &Arg::Ref(a), &Arg::Ref(b)])
+        elementwise(op, function, a.0.dtype, &[&Arg::Ref(mask), &Arg::Ref(a), &Arg::Ref(b)])
     }
 
     fn reduce(op: ReduceOp, x: &GpuTensor<D>, axes: &[usize]) -> Result<GpuTensor<D>> {
         let name = op.name();
         let shape = *x.shape();
-        let dtype = super::reduced_dtype(op, x.dtype, shape)?;
+        let dtype = super::reduced_dtype(op, x.0.dtype, shape)?;
         if op.needs_elements() && x.numel() == 0 && shape.reduced(axes, true).numel() > 0 {
             return Err(Error::EmptyReduction { op: name, shape });
         }
@@ -354,10 +359,10 @@ impl<D: Driver> Backend for Gpu<D> {
     fn scan(op: ScanOp, x: &GpuTensor<D>, axis: usize) -> Result<GpuTensor<D>> {
         let (name, shape) = (op.name(), *x.shape());
         shape.check_axis(name, axis)?;
-        if !x.dtype.has_arithmetic() {
-            return Err(Error::UnsupportedDType { op: name, dtype: x.dtype, shape });
+        if !x.0.dtype.has_arithmetic() {
+            return Err(Error::UnsupportedDType { op: name, dtype: x.0.dtype, shape });
         }
-        let dtype = x.dtype.accumulated();
+        let dtype = x.0.dtype.accumulated();
         if shape.numel() == 0 {
             return GpuTensor::new(name, &shape, dtype);
         }
@@ -371,9 +376,9 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn matmul(a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
         let (op, lhs, rhs) = ("matmul", *a.shape(), *b.shape());
-        check_dtype(op, a, b.dtype)?;
-        if !a.dtype.is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: a.dtype, shape: lhs });
+        check_dtype(op, a, b.0.dtype)?;
+        if !a.0.dtype.is_float() {
+            return Err(Error::UnsupportedDType { op, dtype: a.0.dtype, shape: lhs });
         }
         let rank = lhs.ndim();
         let fits = rank >= 2
@@ -390,12 +395,12 @@ impl<D: Driver> Backend for Gpu<D> {
         let op = "gather";
         check_indices(op, x, axis, index)?;
         check_entries(op, x, axis, index)?;
-        let out = GpuTensor::new(op, index.shape(), x.dtype)?;
+        let out = GpuTensor::new(op, index.shape(), x.0.dtype)?;
         let (mut x, mut index) = (x.clone(), index.clone());
-        let plan = match places::gather(x.store(op)?, &x.layout, axis, &index.layout) {
+        let plan = match places::gather(x.store(op)?, &x.0.layout, axis, &index.0.layout) {
             Err(Error::TooManyAxes { .. }) => {
                 (x, index) = (contiguous(op, &x)?, contiguous(op, &index)?);
-                places::gather(x.store(op)?, &x.layout, axis, &index.layout)?
+                places::gather(x.store(op)?, &x.0.layout, axis, &index.0.layout)?
             }
             plan => plan?,
         };
@@ -410,9 +415,9 @@ impl<D: Driver> Backend for Gpu<D> {
         index: &GpuTensor<D>,
         source: &GpuTensor<D>,
     ) -> Result<GpuTensor<D>> {
-        let (op, dtype) = ("scatter_add", x.dtype);
+        let (op, dtype) = ("scatter_add", x.0.dtype);
         check_arithmetic(op, dtype, x.shape())?;
-        check_dtype(op, x, source.dtype)?;
+        check_dtype(op, x, source.0.dtype)?;
         check_same_shape(op, index, source)?;
         check_indices(op, x, axis, index)?;
         check_entries(op, x, axis, index)?;
@@ -440,7 +445,7 @@ impl<D: Driver> Backend for Gpu<D> {
     ) -> Result<()> {
         let name = op.name();
         check_update(op, parameter, gradient, state)?;
-        let (dtype, shape) = (parameter.dtype, *parameter.shape());
+        let (dtype, shape) = (parameter.0.dtype, *parameter.shape());
         if !dtype.is_float() {
             return Err(Error::UnsupportedDType { op: name, dtype, shape });
         }
@@ -457,7 +462,7 @@ impl<D: Driver> Backend for Gpu<D> {
     fn cat(tensors: &[&GpuTensor<D>], axis: usize) -> Result<GpuTensor<D>> {
         let op = "cat";
         let shape = joined_shape(op, tensors, axis)?;
-        let dtype = tensors[0].dtype;
+        let dtype = tensors[0].0.dtype;
         let store = tensors[0].store(op)?;
         if store.per_thread() > 1 {
             // Words of bytes would be written by several threads.
@@ -470,8 +475,8 @@ impl<D: Driver> Backend for Gpu<D> {
         for x in tensors {
             let len = x.shape().dim(axis);
             if x.numel() > 0 {
-                let place = out.layout.narrow(op, axis, start, len)?;
-                run(op, places::place(op, store, &x.layout, &place)?, &[x], &[&out], None)?;
+                let place = out.0.layout.narrow(op, axis, start, len)?;
+                run(op, places::place(op, store, &x.0.layout, &place)?, &[x], &[&out], None)?;
             }
             start += len;
         }

@@ -47,25 +47,32 @@ pub struct ReferenceBackend;
 
 /// A tensor of [`ReferenceBackend`]. It is always contiguous; views are copies.
 #[derive(Clone, Debug)]
-pub struct ReferenceTensor {
+pub struct ReferenceTensor(Arc<Content>);
+
+#[derive(Debug)]
+struct Content {
     layout: Layout,
     dtype: DType,
-    values: Arc<Vec<Scalar>>,
+    values: Vec<Scalar>,
 }
 
 impl TensorData for ReferenceTensor {
     fn layout(&self) -> &Layout {
-        &self.layout
+        &self.0.layout
     }
 
     fn dtype(&self) -> DType {
-        self.dtype
+        self.0.dtype
     }
 }
 
 impl ReferenceTensor {
+    fn new(shape: Shape, dtype: DType, values: Vec<Scalar>) -> Self {
+        ReferenceTensor(Arc::new(Content { layout: Layout::contiguous(shape), dtype, values }))
+    }
+
     fn at(&self, index: &[usize]) -> Scalar {
-        self.values[ravel(index, self.shape())]
+        self.0.values[ravel(index, self.shape())]
     }
 }
 
@@ -113,7 +120,7 @@ fn build(
         let index = unravel(position, &shape);
         values.push(round(dtype, definition(&index)?));
     }
-    Ok(ReferenceTensor { layout: Layout::contiguous(shape), dtype, values: Arc::new(values) })
+    Ok(ReferenceTensor::new(shape, dtype, values))
 }
 
 fn operand(x: &Arg<'_, ReferenceTensor>, index: &[usize], dtype: DType) -> Scalar {
@@ -150,13 +157,12 @@ impl Backend for ReferenceBackend {
         check_len("from_host", data.len(), &shape)?;
         let mut values = with_capacity("from_host", &shape)?;
         values.extend((0..data.len()).filter_map(|i| data.get(i)));
-        let layout = Layout::contiguous(shape);
-        Ok(ReferenceTensor { layout, dtype: data.dtype(), values: Arc::new(values) })
+        Ok(ReferenceTensor::new(shape, data.dtype(), values))
     }
 
     fn to_host(x: &ReferenceTensor) -> Result<HostData> {
-        let values = x.values.iter().copied();
-        Ok(for_dtype!(x.dtype, T => T::into_host(values.map(T::from_scalar).collect())))
+        let values = x.0.values.iter().copied();
+        Ok(for_dtype!(x.0.dtype, T => T::into_host(values.map(T::from_scalar).collect())))
     }
 
     fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<ReferenceTensor> {
@@ -168,16 +174,16 @@ impl Backend for ReferenceBackend {
     }
 
     fn view(x: &ReferenceTensor, layout: Layout) -> Result<ReferenceTensor> {
-        if layout.extent().is_some_and(|(_, last)| last >= x.values.len()) {
+        if layout.extent().is_some_and(|(_, last)| last >= x.0.values.len()) {
             let (lhs, rhs) = (*x.shape(), *layout.shape());
             return Err(Error::ShapeMismatch { op: "view", lhs, rhs });
         }
-        build("view", *layout.shape(), x.dtype, |index| {
+        build("view", *layout.shape(), x.0.dtype, |index| {
             let mut position = layout.offset() as isize;
             for (&i, &stride) in index.iter().zip(layout.strides()) {
                 position += i as isize * stride;
             }
-            Ok(x.values[position as usize])
+            Ok(x.0.values[position as usize])
         })
     }
 
@@ -189,16 +195,16 @@ impl Backend for ReferenceBackend {
         let x = x.into();
         let name = op.name();
         let x = x.tensor().ok_or_else(|| no_tensor(name))?;
-        check_arithmetic(name, x.dtype, x.shape())?;
-        if x.dtype.is_float() {
+        check_arithmetic(name, x.0.dtype, x.shape())?;
+        if x.0.dtype.is_float() {
             let f = op.reference();
-            return build(name, *x.shape(), x.dtype, |index| {
+            return build(name, *x.shape(), x.0.dtype, |index| {
                 Ok(Scalar::Float(f(x.at(index).to_f64())))
             });
         }
-        let undefined = Error::UnsupportedDType { op: name, dtype: x.dtype, shape: *x.shape() };
+        let undefined = Error::UnsupportedDType { op: name, dtype: x.0.dtype, shape: *x.shape() };
         let f = op.reference_integer().ok_or(undefined)?;
-        build(name, *x.shape(), x.dtype, |index| Ok(Scalar::Int(f(x.at(index).to_i64()))))
+        build(name, *x.shape(), x.0.dtype, |index| Ok(Scalar::Int(f(x.at(index).to_i64()))))
     }
 
     fn binary<'a>(
@@ -250,9 +256,9 @@ impl Backend for ReferenceBackend {
     fn matmul(a: &ReferenceTensor, b: &ReferenceTensor) -> Result<ReferenceTensor> {
         let op = "matmul";
         let (lhs, rhs) = (*a.shape(), *b.shape());
-        check_dtype(op, a, b.dtype)?;
-        if !a.dtype.is_float() {
-            return Err(Error::UnsupportedDType { op, dtype: a.dtype, shape: lhs });
+        check_dtype(op, a, b.0.dtype)?;
+        if !a.0.dtype.is_float() {
+            return Err(Error::UnsupportedDType { op, dtype: a.0.dtype, shape: lhs });
         }
         let rank = lhs.ndim();
         if rank < 2 || rhs.ndim() != rank {
@@ -264,7 +270,7 @@ impl Backend for ReferenceBackend {
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
         let out = lhs.with_axis(column, Some(rhs.dim(column)));
-        build(op, out, a.dtype, |index| {
+        build(op, out, a.0.dtype, |index| {
             let (mut from_a, mut from_b) = (AxisSet::from(index), AxisSet::from(index));
             let products = (0..inner).map(|k| {
                 (from_a[column], from_b[row]) = (k, k);
@@ -280,7 +286,7 @@ impl Backend for ReferenceBackend {
         index: &ReferenceTensor,
     ) -> Result<ReferenceTensor> {
         check_indices("gather", x, axis, index)?;
-        build("gather", *index.shape(), x.dtype, |i| {
+        build("gather", *index.shape(), x.0.dtype, |i| {
             Ok(x.at(&redirected("gather", x, axis, index, i)?))
         })
     }
@@ -291,19 +297,19 @@ impl Backend for ReferenceBackend {
         index: &ReferenceTensor,
         source: &ReferenceTensor,
     ) -> Result<ReferenceTensor> {
-        let (op, dtype) = ("scatter_add", x.dtype);
+        let (op, dtype) = ("scatter_add", x.0.dtype);
         check_arithmetic(op, dtype, x.shape())?;
-        check_dtype(op, x, source.dtype)?;
+        check_dtype(op, x, source.0.dtype)?;
         check_same_shape(op, index, source)?;
         check_indices(op, x, axis, index)?;
         // 16-bit floats are added in `f32` and rounded once.
         let working = dtype.at_least_f32();
         let mut values = with_capacity(op, x.shape())?;
-        values.extend_from_slice(&x.values);
+        values.extend_from_slice(&x.0.values);
         for position in 0..source.numel() {
             let i = unravel(position, source.shape());
             let target = ravel(&redirected(op, x, axis, index, &i)?, x.shape());
-            let (old, more) = (values[target], source.values[position]);
+            let (old, more) = (values[target], source.0.values[position]);
             let sum = match dtype.is_float() {
                 true => Scalar::Float(old.to_f64() + more.to_f64()),
                 false => Scalar::Int(old.to_i64().wrapping_add(more.to_i64())),
@@ -311,13 +317,13 @@ impl Backend for ReferenceBackend {
             values[target] = round(working, sum);
         }
         values.iter_mut().for_each(|value| *value = round(dtype, *value));
-        Ok(ReferenceTensor { layout: x.layout, dtype, values: Arc::new(values) })
+        Ok(ReferenceTensor::new(*x.shape(), dtype, values))
     }
 
     fn cat(tensors: &[&ReferenceTensor], axis: usize) -> Result<ReferenceTensor> {
         let op = "cat";
         let shape = joined_shape(op, tensors, axis)?;
-        build(op, shape, tensors[0].dtype, |index| {
+        build(op, shape, tensors[0].dtype(), |index| {
             let mut local = AxisSet::from(index);
             let mut sources = tensors.iter();
             let source = sources.find(|x| {

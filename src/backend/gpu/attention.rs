@@ -57,9 +57,9 @@ impl<'a, D: Driver> Call<'a, D> {
             mask: self.mask.as_ref().map(|mask| mask.store(op)).transpose()?,
             drops: self.parameters.dropout.is_some(),
         };
-        let shape = self.operands[0].layout.shape();
+        let shape = self.operands[0].0.layout.shape();
         let plan = |mask: Option<&GpuTensor<D>>| {
-            let mask = mask.map(|mask| &mask.layout);
+            let mask = mask.map(|mask| &mask.0.layout);
             kernel.plan(op, shape, self.extents, mask, self.parameters)
         };
         let plan = match plan(self.mask.as_ref())? {
@@ -89,7 +89,7 @@ pub(super) fn attention<D: Driver>(
     let [largest, inverse] =
         [GpuTensor::new(op, &rows, DType::F32)?, GpuTensor::new(op, &rows, DType::F32)?];
     call.run(Part::Forward, &[&y, &largest, &inverse])?;
-    let rounded = Gpu::<D>::cast(&y, q.dtype)?;
+    let rounded = Gpu::<D>::cast(&y, q.0.dtype)?;
     Ok(smallvec![rounded, largest, inverse, y])
 }
 
@@ -111,7 +111,7 @@ pub(super) fn attention_grad<D: Driver>(
     call.operands.push(Gpu::<D>::cat(&statistics.each_ref(), 0)?);
     let mut results = Results::new();
     for x in operands {
-        results.push(GpuTensor::new(op, x.shape(), x.dtype)?);
+        results.push(GpuTensor::new(op, x.shape(), x.0.dtype)?);
     }
     call.run(Part::Queries, &[&results[0]])?;
     call.run(Part::Keys, &[&results[1], &results[2]])?;

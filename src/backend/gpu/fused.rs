@@ -123,7 +123,9 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
         FusedOp::Dropout { x, mask } => {
             let (x, y) = (contiguous(name, x)?, GpuTensor::new(name, x.shape(), x.dtype())?);
             let function = Function::Dropout(x.store(name)?);
-            if let Some(mut plan) = function.plan(name, x.shape(), &[Operand::Tensor(&x.layout)])? {
+            if let Some(mut plan) =
+                function.plan(name, x.shape(), &[Operand::Tensor(&x.0.layout)])?
+            {
                 put_mask(&mut plan.words, mask);
                 run(name, plan, &[&x], &[&y], None)?;
             }

@@ -46,7 +46,7 @@ fn convolve<D: Driver>(
     }
     let (plans, parts) = Conv::plans(op, shape, kind_of, channels, windows, bias.is_some())?
         .ok_or(Error::Unsupported { op, backend: D::NAME })?;
-    Ok(smallvec::smallvec![in_parts(op, plans, &bound, shape, a.dtype, parts)?])
+    Ok(smallvec::smallvec![in_parts(op, plans, &bound, shape, a.0.dtype, parts)?])
 }
 
 /// [`FusedOp::Conv`](crate::ops::FusedOp::Conv).
@@ -120,7 +120,7 @@ pub(super) fn max_pool<D: Driver>(
     let [images, channels] = [x.shape().dim(0), x.shape().dim(1)];
     let shape = images_like(x.shape(), images, channels, pooling.windows);
     let mut results = Results::new();
-    results.push(GpuTensor::new(op, &shape, x.dtype)?);
+    results.push(GpuTensor::new(op, &shape, x.0.dtype)?);
     if with_positions {
         results.push(GpuTensor::new(op, &shape, DType::I64)?);
     }
@@ -148,7 +148,7 @@ pub(super) fn avg_pool<D: Driver>(
         false => (Pool::Avg(store), pooling.windows),
     };
     let shape = images_like(x.shape(), x.shape().dim(0), x.shape().dim(1), extents);
-    let y = GpuTensor::new(op, &shape, x.dtype)?;
+    let y = GpuTensor::new(op, &shape, x.0.dtype)?;
     let windows = windows_of_pooling(image, pooling);
     let plan = kernel.plan(op, x.shape(), shape.numel(), &windows, pooling.count_include_pad)?;
     run(op, plan, &[&x], &[&y], None)?;

@@ -28,7 +28,7 @@ pub(super) fn check_entries<D: Driver>(
 
 /// The fault of an index.
 pub(super) fn fault_of<D: Driver>(shape: &Shape, axis: usize, index: &GpuTensor<D>) -> Fault<D> {
-    Fault::Index { index: (Arc::clone(&index.storage), index.layout), axis, shape: *shape }
+    Fault::Index { index: (Arc::clone(&index.0.storage), index.0.layout), axis, shape: *shape }
 }
 
 /// Copy of `x` to which `source` is added at indices.
@@ -40,15 +40,15 @@ pub(super) fn add_at<D: Driver>(
 ) -> Result<GpuTensor<D>> {
     let op = "scatter_add";
     let store = x.store(op)?;
-    let out = elementwise(op, Function::Copy(store), x.dtype, &[&Arg::Ref(x)])?;
+    let out = elementwise(op, Function::Copy(store), x.0.dtype, &[&Arg::Ref(x)])?;
     if source.numel() == 0 {
         return Ok(out);
     }
     let (mut index, mut source) = (index.clone(), source.clone());
     let plans = loop {
-        match places::scatter_add(store, x.shape(), axis, &index.layout, &source.layout)? {
+        match places::scatter_add(store, x.shape(), axis, &index.0.layout, &source.0.layout)? {
             Some(plans) => break plans,
-            None if index.layout.is_contiguous() && source.layout.is_contiguous() => {
+            None if index.0.layout.is_contiguous() && source.0.layout.is_contiguous() => {
                 return Err(Error::TooManyAxes { op, rank: x.shape().ndim() });
             }
             None => (index, source) = (contiguous(op, &index)?, contiguous(op, &source)?),

@@ -27,7 +27,7 @@ pub(super) fn reduce<D: Driver>(
     let name = op.name();
     // What the dispatch before wrote, and the accumulators of the first pass.
     let (mut parts, mut first): (Option<GpuTensor<D>>, Option<GpuTensor<D>>) = (None, None);
-    for plan in Reduction::plans(op, x.store(name)?, &x.layout, axes)? {
+    for plan in Reduction::plans(op, x.store(name)?, &x.0.layout, axes)? {
         let stage = plan.kernel.stage;
         let to = match stage {
             Stage::Parts(_) | Stage::Joined(Pass::First) => accumulators(name, &plan)?,
@@ -52,7 +52,7 @@ pub(super) fn scan<D: Driver>(
     out: &GpuTensor<D>,
 ) -> Result<()> {
     let (name, store) = (op.name(), x.store(op.name())?);
-    let plan = places::scan(op, store, &x.layout, axis)?;
+    let plan = places::scan(op, store, &x.0.layout, axis)?;
     if !plan.kernel.reads_parts() {
         return run(name, plan, &[x], &[out], None);
     }
@@ -60,7 +60,7 @@ pub(super) fn scan<D: Driver>(
         ScanOp::Sum => ReduceOp::Sum,
         ScanOp::Product => ReduceOp::Prod,
     };
-    let totals = Reduction::plans(whole, store, &x.layout, &[axis])?.swap_remove(0);
+    let totals = Reduction::plans(whole, store, &x.0.layout, &[axis])?.swap_remove(0);
     let parts = accumulators(name, &totals)?;
     run(name, totals, &[x], &[&parts], None)?;
     run(name, plan, &[x, &parts], &[out], None)
@@ -69,8 +69,8 @@ pub(super) fn scan<D: Driver>(
 /// The matrix products of `a` and `b`.
 pub(super) fn matmul<D: Driver>(a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
     let op = "matmul";
-    let (plans, parts) = matmul::Product::plans(a.store(op)?, &a.layout, &b.layout)?;
-    in_parts(op, plans, &[a, b], &matmul::shape_of(&a.layout, &b.layout), a.dtype, parts)
+    let (plans, parts) = matmul::Product::plans(a.store(op)?, &a.0.layout, &b.0.layout)?;
+    in_parts(op, plans, &[a, b], &matmul::shape_of(&a.0.layout, &b.0.layout), a.0.dtype, parts)
 }
 
 /// A result of products, each in parts along its sums, which are added in `F32`.

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::{BinaryOp, ReduceOp};
 
 pub(super) fn reduce(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Result<ReferenceTensor> {
-    let (name, dtype, shape) = (op.name(), x.dtype, *x.shape());
+    let (name, dtype, shape) = (op.name(), x.0.dtype, *x.shape());
     let out_dtype = reduced_dtype(op, dtype, shape)?;
     axes.iter().try_for_each(|&axis| shape.check_axis(name, axis))?;
     let out_shape = shape.reduced(axes, true);
@@ -15,7 +15,7 @@ pub(super) fn reduce(op: ReduceOp, x: &ReferenceTensor, axes: &[usize]) -> Resul
     for position in 0..shape.numel() {
         let mut index = unravel(position, &shape);
         axes.iter().for_each(|&axis| index[axis] = 0);
-        groups[ravel(&index, &out_shape)].push(x.values[position]);
+        groups[ravel(&index, &out_shape)].push(x.0.values[position]);
     }
     build(name, out_shape, out_dtype, |index| {
         let elements = &groups[ravel(index, &out_shape)];
