@@ -64,7 +64,11 @@ fn product(kernel: &Translation) -> Result<Vec<f32>, CommandError> {
     let a: Vec<f32> = (0..N * N).map(|i| (i % 7) as f32).collect();
     let b: Vec<f32> = (0..N * N).map(|i| (i % 5) as f32 - 2.0).collect();
     let n = N as u32;
-    run(kernel, &[&a, &b, &vec![0.0; N * N]], &[n, n, n, 0, 0, 0, n, 1, n, 1])
+    let mut words = vec![n, n, n, 0, 0, 0, n, 1, n, 1];
+    // One part along k.
+    words.resize(WORDS, 0);
+    words[29] = 1;
+    run(kernel, &[&a, &b, &vec![0.0; N * N]], &words)
 }
 
 fn expected_product() -> Vec<f32> {

@@ -79,7 +79,8 @@ impl Conv {
                 after = activation.map_or(after, |x| format!("_{}", x.op().name()));
             }
             Kind::Transpose => source.math(),
-            Kind::Weight => after = format!("_{}", result.name()),
+            Kind::Weight if result != store => after = "_sums".to_owned(),
+            Kind::Weight => {}
         }
         source.add(text);
         tiles.add_main(&mut source);

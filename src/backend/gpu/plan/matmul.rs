@@ -128,8 +128,8 @@ impl Product {
         source.result("y", self.result);
         source.add(include_str!("../shaders/matmul.wgsl"));
         self.tiles.add_main(&mut source);
-        let Product { store, result, tiles } = self;
-        source.finish(format!("matmul_{}_{}_{}", store.name(), result.name(), tiles.name()))
+        let sums = if self.result == self.store { "" } else { "_sums" };
+        source.finish(format!("matmul_{}_{}{sums}", self.store.name(), self.tiles.name()))
     }
 
     /// The dispatches of `[…, m, k] × […, k, n]`, with the number of products and of the parts of each. Several parts
