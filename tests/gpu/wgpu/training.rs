@@ -117,7 +117,7 @@ fn a_step_of_a_transformer_takes_at_most_1_3_of_the_cpus_memory() {
 #[test]
 fn each_of_many_tensors_has_the_first_fault_that_it_depends_on() {
     let x = T::arange(0.0, 4.0, 1.0).unwrap();
-    let taken: Vec<T> = (0..600)
+    let taken: Vec<T> = (0i64..600)
         .map(|i| {
             // Those of 10, 300 and 590 are out of range.
             let entry = if [10, 300, 590].contains(&i) { 100 + i } else { i % 4 };
