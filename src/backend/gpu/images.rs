@@ -44,9 +44,9 @@ fn convolve<D: Driver>(
     if let Kind::Forward(_) = kind {
         bound.push(bias.as_ref().unwrap_or(&a));
     }
-    let (plans, parts) = Conv::plans(op, shape, kind_of, channels, windows, bias.is_some())?
+    let products = Conv::plans(op, shape, kind_of, channels, windows, bias.is_some())?
         .ok_or(Error::Unsupported { op, backend: D::NAME })?;
-    Ok(smallvec::smallvec![in_parts(op, plans, &bound, shape, a.0.dtype, parts)?])
+    Ok(smallvec::smallvec![in_parts(op, products, &bound, shape, a.0.dtype)?])
 }
 
 /// [`FusedOp::Conv`](crate::ops::FusedOp::Conv).

@@ -69,24 +69,23 @@ pub(super) fn scan<D: Driver>(
 /// The matrix products of `a` and `b`.
 pub(super) fn matmul<D: Driver>(a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
     let op = "matmul";
-    let (plans, parts) = matmul::Product::plans(a.store(op)?, &a.0.layout, &b.0.layout)?;
-    in_parts(op, plans, &[a, b], &matmul::shape_of(&a.0.layout, &b.0.layout), a.0.dtype, parts)
+    let products = matmul::Product::plans(a.store(op)?, &a.0.layout, &b.0.layout)?;
+    in_parts(op, products, &[a, b], &matmul::shape_of(&a.0.layout, &b.0.layout), a.0.dtype)
 }
 
 /// A result of products, each in parts along its sums, which are added in `F32`.
 pub(super) fn in_parts<D: Driver, K: Into<Kernel>>(
     op: &'static str,
-    plans: Vec<Plan<K>>,
+    matmul::Products { plans, count, parts }: matmul::Products<K>,
     operands: &[&GpuTensor<D>],
     shape: &Shape,
     dtype: DType,
-    [products, parts]: [usize; 2],
 ) -> Result<GpuTensor<D>> {
     let to = match parts {
         1 => GpuTensor::new(op, shape, dtype)?,
         _ => {
-            let each = shape.numel().checked_div(products).unwrap_or(0);
-            GpuTensor::new(op, &Shape::new([products, parts, each]), DType::F32)?
+            let each = shape.numel().checked_div(count).unwrap_or(0);
+            GpuTensor::new(op, &Shape::new([count, parts, each]), DType::F32)?
         }
     };
     for plan in plans {

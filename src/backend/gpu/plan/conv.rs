@@ -13,9 +13,9 @@ use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store, WORDS};
 use super::expressions::unary;
-use super::matmul::{LONGEST, Tiles};
+use super::matmul::{LONGEST, Products, Tiles};
 use super::windows::Windows;
-use super::{Plan, Words, word};
+use super::{Words, word};
 
 /// Which of the three convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,8 +87,7 @@ impl Conv {
         source.finish(format!("{name}_{}_{}{after}", store.name(), tiles.name()))
     }
 
-    /// The dispatches of a convolution of contiguous operands, with the number of products and of the parts of each.
-    /// Several parts are `F32`. `None` if a sum is too long for a workgroup.
+    /// The dispatches of a convolution of contiguous operands; `None` if a sum is too long for a workgroup.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
@@ -99,7 +98,7 @@ impl Conv {
         channels: Channels,
         windows: &Windows,
         has_bias: bool,
-    ) -> Result<Option<(Vec<Plan<Conv>>, [usize; 2])>> {
+    ) -> Result<Option<Products<Conv>>> {
         let Channels { images, groups, inputs, outputs } = channels;
         let volume = |extents: [usize; 3]| extents.into_iter().fold(1, usize::saturating_mul);
         let [pixels, places, count] = [windows.image, windows.kernel, windows.windows].map(volume);
@@ -129,7 +128,6 @@ impl Conv {
         }
         let result = if parts > 1 { Store::F32 } else { store };
         let kernel = Conv { kind, store, result, tiles };
-        let plans = tiles.plans(op, shape, kernel, sizes, parts, words)?;
-        Ok(Some((plans, [sizes[3], parts])))
+        tiles.plans(op, shape, kernel, sizes, parts, words).map(Some)
     }
 }

@@ -33,6 +33,17 @@ const SHORTEST: usize = 1 << 10;
 /// Workgroups that keep a device busy.
 const BUSY: usize = 128;
 
+/// The dispatches of a number of products, and of the parts of each along its sums. Several parts are `F32`.
+#[derive(Debug)]
+pub struct Products<K> {
+    /// The dispatches.
+    pub plans: Vec<Plan<K>>,
+    /// Number of products.
+    pub count: usize,
+    /// Number of parts of each.
+    pub parts: usize,
+}
+
 /// The tiles of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tiles {
@@ -89,24 +100,24 @@ impl Tiles {
         [m, n, depth, count]: [usize; 4],
         parts: usize,
         mut words: Words,
-    ) -> Result<Vec<Plan<K>>> {
+    ) -> Result<Products<K>> {
         words[PARTS] = word(op, shape, parts)?;
-        let count = count.saturating_mul(parts);
+        let all = count.saturating_mul(parts);
         for (at, x) in [m, n, depth].into_iter().enumerate() {
             words[at] = word(op, shape, x)?;
         }
-        word(op, shape, count.saturating_mul(m).saturating_mul(n))?;
+        word(op, shape, all.saturating_mul(m).saturating_mul(n))?;
         let [across, down] = [n, m].map(|extent| extent.div_ceil(self.extent()));
         if across.max(down) > MAX_GROUPS {
             return Err(Error::Overflow { op, shape: *shape });
         }
-        let plans = (0..count).step_by(MAX_GROUPS).map(|first| {
+        let plans = (0..all).step_by(MAX_GROUPS).map(|first| {
             let mut words = words.clone();
             words[3] = first as u32;
-            let grid = [across as u32, down as u32, (count - first).min(MAX_GROUPS) as u32];
+            let grid = [across as u32, down as u32, (all - first).min(MAX_GROUPS) as u32];
             Plan { kernel, words, grid }
         });
-        Ok(plans.collect())
+        Ok(Products { plans: plans.collect(), count, parts })
     }
 }
 
@@ -132,12 +143,11 @@ impl Product {
         source.finish(format!("matmul_{}_{}{sums}", self.store.name(), self.tiles.name()))
     }
 
-    /// The dispatches of `[…, m, k] × […, k, n]`, with the number of products and of the parts of each. Several parts
-    /// are `F32`.
+    /// The dispatches of `[…, m, k] × […, k, n]`.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word.
-    pub fn plans(store: Store, a: &Layout, b: &Layout) -> Result<(Vec<Plan<Product>>, [usize; 2])> {
+    pub fn plans(store: Store, a: &Layout, b: &Layout) -> Result<Products<Product>> {
         let op = "matmul";
         let rank = a.dims().len();
         let (row, column) = (rank - 2, rank - 1);
@@ -164,9 +174,7 @@ impl Product {
         let (tiles, sizes) = (Tiles::of(m, n), [m, n, k, count]);
         let parts = tiles.parts(sizes);
         let result = if parts > 1 { Store::F32 } else { store };
-        let plans =
-            tiles.plans(op, shape, Product { store, result, tiles }, sizes, parts, words)?;
-        Ok((plans, [count, parts]))
+        tiles.plans(op, shape, Product { store, result, tiles }, sizes, parts, words)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::shader::{GROUP, Store};
 use super::elementwise::{Function, Operand};
-use super::matmul::Product;
+use super::matmul::{Product, Products};
 use super::reduce::Reduction;
 use super::{LARGEST, MAX_GROUPS, Plan, grid_of, index};
 use crate::error::Error;
@@ -213,12 +213,13 @@ fn products_read_their_matrices() {
         let mut axes: Vec<usize> = (0..rank).collect();
         axes.swap(row, column);
         let other = layout.permute(OP, &axes).unwrap();
-        let (plans, [products, parts]) = match Product::plans(Store::F32, &layout, &other) {
-            Ok(plans) => plans,
-            // Too many tiles for a grid, or too many results.
-            Err(Error::Overflow { .. }) => continue,
-            Err(error) => panic!("{error}"),
-        };
+        let Products { plans, count: products, parts } =
+            match Product::plans(Store::F32, &layout, &other) {
+                Ok(products) => products,
+                // Too many tiles for a grid, or too many results.
+                Err(Error::Overflow { .. }) => continue,
+                Err(error) => panic!("{error}"),
+            };
         let [m, k] = [layout.dims()[row], layout.dims()[column]];
         let count: usize = layout.dims()[..row].iter().product();
         let seen: usize = plans.iter().map(|plan| plan.grid[2] as usize).sum();
