@@ -74,10 +74,26 @@ impl Tiles {
     /// Adds the entry point. See `tiles.wgsl` for what the kernel must have.
     pub fn add_main(self, source: &mut Source) {
         let (each, tile) = (self.extent() / 16, self.extent());
+        let row = match self {
+            Tiles::Small => "f32",
+            Tiles::Large => "vec4<f32>",
+        };
+        let joined = |f: &dyn Fn(usize) -> String, between: &str| -> String {
+            (0..each).map(f).collect::<Vec<_>>().join(between)
+        };
+        let columns = joined(&|z| format!("tile_b[i][x + {}u]", 16 * z), ", ");
+        let add = |y| format!("sum_{y} += tile_a[i][thread.y + {}u] * b;", 16 * y);
         source.add(&format!(
-            "const EACH: u32 = {each}u;\nconst TILE: u32 = {tile}u;\nconst PARTS: u32 = {PARTS}u;"
+            "const EACH: u32 = {each}u;\nconst TILE: u32 = {tile}u;\nconst PARTS: u32 = {PARTS}u;\n\
+             fn columns(i: u32, x: u32) -> {row} {{ return {row}({columns}); }}"
         ));
-        source.add(include_str!("../shaders/tiles.wgsl"));
+        let text = include_str!("../shaders/tiles.wgsl")
+            .replace("$SUMS", &joined(&|y| format!("var sum_{y} = {row}(0.0);"), " "))
+            .replace("$ADD", &joined(&add, "\n            "))
+            .replace("$ALL", &joined(&|y| format!("sum_{y}"), ", "))
+            .replace("$AT", if each == 1 { "" } else { "[z]" })
+            .replace("$ROW", row);
+        source.add(&text);
     }
 
     /// The number of parts along k of `count` products `[m, depth] × [depth, n]`.

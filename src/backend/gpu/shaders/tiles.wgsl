@@ -6,6 +6,8 @@
 //   left_runs_down(), right_runs_down()
 //                                   true if neighbouring rows are neighbours in memory, and not neighbouring columns
 //   put(matrix, row, column, x)     the product
+// What begins with $ is written by plan/matmul.rs: the type of a thread's elements of a row, and their sums, row by row
+// without indices that are computed, so that they stay in registers.
 var<workgroup> tile_a: array<array<f32, TILE>, 16>;
 var<workgroup> tile_b: array<array<f32, TILE>, 16>;
 
@@ -29,7 +31,7 @@ fn main(
     let left_edge = group.x * TILE;
     let a_runs_down = left_runs_down();
     let b_runs_down = right_runs_down();
-    var sums: array<array<f32, EACH>, EACH>;
+    $SUMS
     for (var k = first; k < end; k += 16u) {
         for (var i = 0u; i < EACH; i++) {
             let at = number + i * 256u;
@@ -54,20 +56,17 @@ fn main(
         }
         workgroupBarrier();
         for (var i = 0u; i < 16u; i++) {
-            for (var y = 0u; y < EACH; y++) {
-                let x = tile_a[i][thread.y + 16u * y];
-                for (var z = 0u; z < EACH; z++) {
-                    sums[y][z] += x * tile_b[i][thread.x + 16u * z];
-                }
-            }
+            let b = columns(i, thread.x);
+            $ADD
         }
         workgroupBarrier();
     }
+    var sums = array<$ROW, EACH>($ALL);
     for (var y = 0u; y < EACH; y++) {
         let row = top + thread.y + 16u * y;
         for (var z = 0u; z < EACH; z++) {
             let column = left_edge + thread.x + 16u * z;
-            if row < m && column < n { put(matrix, row, column, sums[y][z]); }
+            if row < m && column < n { put(matrix, row, column, sums[y]$AT); }
         }
     }
 }
