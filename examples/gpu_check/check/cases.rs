@@ -37,7 +37,7 @@ pub enum Case {
 pub enum Kind {
     /// The result in `f32`.
     F32,
-    /// The gradients of the sum of the squared result, in `f32`.
+    /// The gradients of the sum of the cubes of the result, in `f32`.
     Gradients,
     /// The result in `f16`.
     F16,
@@ -112,7 +112,8 @@ impl Kind {
         let track =
             |x: &Tensor<B>| if x.dtype().is_float() { x.requires_grad() } else { x.clone() };
         let inputs: Vec<Tensor<B>> = inputs.iter().map(track).collect();
-        let mut gradients = case.run(&inputs)?.square()?.sum(None, false)?.backward()?;
+        let y = case.run(&inputs)?;
+        let mut gradients = y.square()?.mul(&y)?.sum(None, false)?.backward()?;
         let parts = inputs.iter().filter_map(|x| gradients.remove(x)).map(|g| g.flatten(0, -1));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         Tensor::cat(&parts.iter().collect::<Vec<_>>(), 0)
