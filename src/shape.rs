@@ -1,6 +1,12 @@
 //! [`Shape`], [`Strides`], [`Axis`] and broadcasting: small, pure, at most [`MAX_RANK`] axes.
 
+mod axes;
+mod strides;
+
 use std::fmt;
+
+pub use axes::{Axes, Axis};
+pub use strides::Strides;
 
 use crate::error::{Error, Result};
 
@@ -272,108 +278,6 @@ shape_from_tuples! {
     (A); (A, B); (A, B, C); (A, B, C, D); (A, B, C, D, E); (A, B, C, D, E, F);
     (A, B, C, D, E, F, G); (A, B, C, D, E, F, G, H);
 }
-
-/// Distance in elements between neighbours along each axis. A stride of 0 repeats an element, a
-/// negative one runs backwards.
-#[derive(Clone, Copy)]
-pub struct Strides {
-    steps: [isize; MAX_RANK],
-    rank: usize,
-}
-
-impl Strides {
-    /// Strides with these steps. Axes beyond [`MAX_RANK`] are dropped.
-    pub fn new(steps: impl AsRef<[isize]>) -> Self {
-        steps.as_ref().iter().copied().collect()
-    }
-
-    /// Strides of a scalar.
-    pub(crate) const fn scalar() -> Self {
-        Strides { steps: [0; MAX_RANK], rank: 0 }
-    }
-
-    pub(crate) fn zeros(rank: usize) -> Self {
-        Strides { rank: rank.min(MAX_RANK), ..Strides::scalar() }
-    }
-
-    /// Sets the row-major strides of `shape`.
-    pub(crate) fn set_contiguous(&mut self, shape: &Shape) {
-        self.rank = shape.ndim();
-        let mut step = 1isize;
-        for (stride, &dim) in self.as_mut_slice().iter_mut().zip(shape.dims()).rev() {
-            *stride = step;
-            step = step.wrapping_mul(dim.max(1) as isize);
-        }
-    }
-
-    /// The steps, outermost axis first.
-    pub fn as_slice(&self) -> &[isize] {
-        &self.steps[..self.rank]
-    }
-
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [isize] {
-        &mut self.steps[..self.rank]
-    }
-}
-
-impl FromIterator<isize> for Strides {
-    fn from_iter<I: IntoIterator<Item = isize>>(iter: I) -> Self {
-        let mut strides = Strides::scalar();
-        for (slot, step) in strides.steps.iter_mut().zip(iter) {
-            *slot = step;
-            strides.rank += 1;
-        }
-        strides
-    }
-}
-
-impl PartialEq for Strides {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_slice() == other.as_slice()
-    }
-}
-
-impl Eq for Strides {}
-
-impl fmt::Debug for Strides {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.as_slice()).finish()
-    }
-}
-
-/// One axis, counted from the front (0, 1, …) or from the end (−1, −2, …).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis(isize);
-
-impl Axis {
-    /// The axis counted from the front.
-    ///
-    /// # Errors
-    /// [`Error::AxisOutOfRange`] if `shape` does not have it.
-    pub fn resolve(self, op: &'static str, shape: &Shape) -> Result<usize> {
-        self.resolve_in(op, shape, shape.ndim())
-    }
-
-    /// Like [`Axis::resolve`], with `count` axes to choose from.
-    pub(crate) fn resolve_in(self, op: &'static str, shape: &Shape, count: usize) -> Result<usize> {
-        let from_front = if self.0 < 0 { self.0 + count as isize } else { self.0 };
-        match usize::try_from(from_front) {
-            Ok(axis) if axis < count => Ok(axis),
-            _ => Err(Error::AxisOutOfRange { op, axis: self.0, shape: *shape }),
-        }
-    }
-}
-
-macro_rules! axis_from {
-    ($($t:ty)*) => {$(
-        impl From<$t> for Axis {
-            fn from(axis: $t) -> Self {
-                Axis(isize::try_from(axis).unwrap_or(isize::MAX))
-            }
-        }
-    )*};
-}
-axis_from!(usize i32 i64 isize);
 
 /// Shape that two operands broadcast to. Axes are matched from the end; the two extents must be equal
 /// unless one of them is 1, and missing axes count as 1.
