@@ -401,5 +401,22 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         x.downcast_ref::<Self::Tensor>().cloned()
     }
 
+    /// The elements in row-major order, little-endian, where the host can read them in place.
+    #[doc(hidden)]
+    fn host_bytes(_: &Self::Tensor) -> Option<&[u8]> {
+        None
+    }
+
+    /// Makes a tensor of the elements in `bytes`, which are as for [`Backend::read`] and as many as the shape has.
+    #[doc(hidden)]
+    fn from_bytes(shape: Shape, dtype: DType, mut bytes: &[u8]) -> Result<Self::Tensor> {
+        Self::read(shape, dtype, &mut |part| {
+            let (now, later) = bytes.split_at(part.len());
+            part.copy_from_slice(now);
+            bytes = later;
+            Ok(())
+        })
+    }
+
     engine!(engine_methods, Self);
 }

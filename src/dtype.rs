@@ -395,10 +395,12 @@ fn f64_rounded_to_odd(x: i64) -> f64 {
     if x < 0 { -(odd as f64) } else { odd as f64 }
 }
 
+/// True if the machine stores the low byte of a number first.
+pub(crate) const IS_LITTLE_ENDIAN: bool = u16::from_ne_bytes([1, 0]) == 1;
+
 /// Converts elements between little-endian and native byte order, in either direction.
 pub(crate) fn swap_little_endian(dtype: DType, bytes: &mut [u8]) {
-    let little = u16::from_ne_bytes([1, 0]) == 1;
-    if !little {
+    if !IS_LITTLE_ENDIAN {
         bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
     }
 }

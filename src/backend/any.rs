@@ -29,6 +29,7 @@ pub use device::Device;
 use smallvec::SmallVec;
 use variant::{Variant, apart, device_of, get, operand};
 
+use super::convert::copy;
 use super::cpu::CpuTensor;
 use super::reference::ReferenceTensor;
 use super::{Arg, Backend, Results, TensorData, no_tensor};
@@ -201,8 +202,7 @@ impl AnyBackend {
         if x.device() == device {
             return Ok(x.clone());
         }
-        let host = Self::to_host(x)?;
-        on!(device, B => B::from_host(host, *x.shape()).map(B::wrap))
+        on!(device, B => copy::<Self, B>(x).map(B::wrap))
     }
 }
 
@@ -400,6 +400,17 @@ impl Backend for AnyBackend {
     fn wide(x: Option<&AnyTensor>) -> DType {
         let device = x.map_or_else(Self::device, |x| Ok(x.device()));
         device.and_then(|device| on!(device, B => Ok(B::WIDE))).unwrap_or(Self::WIDE)
+    }
+
+    fn host_bytes(x: &AnyTensor) -> Option<&[u8]> {
+        match x {
+            AnyTensor::Cpu(x) => CpuBackend::host_bytes(x),
+            _ => None,
+        }
+    }
+
+    fn from_bytes(shape: Shape, dtype: DType, bytes: &[u8]) -> Result<AnyTensor> {
+        on!(Self::device()?, B => B::from_bytes(shape, dtype, bytes).map(B::wrap))
     }
 
     fn adopt(x: &dyn Any) -> Option<AnyTensor> {

@@ -34,7 +34,7 @@ pub use tensor::CpuTensor;
 use tensor::Output;
 
 use super::{Arg, Backend, Results, TensorData};
-use crate::dtype::{DType, HostData, Scalar};
+use crate::dtype::{DType, HostData, IS_LITTLE_ENDIAN, Scalar};
 use crate::engine::names::*;
 use crate::engine::{engine, engine_methods};
 use crate::error::{Error, Result};
@@ -175,6 +175,10 @@ impl Backend for CpuBackend {
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<CpuTensor> {
         cast::read(&shape, dtype, fill)
+    }
+
+    fn host_bytes(x: &CpuTensor) -> Option<&[u8]> {
+        (IS_LITTLE_ENDIAN && x.is_contiguous()).then(|| x.run_bytes())
     }
 
     engine!(engine_methods, Self);

@@ -31,13 +31,14 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use bytemuck::Zeroable;
 use smallvec::SmallVec;
 
 use crate::backend::{
     Arg, Backend, Results, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
     check_same_shape, check_update, common, joined_shape, no_tensor,
 };
-use crate::dtype::{DType, HostData, Scalar, for_dtype};
+use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{
@@ -243,8 +244,13 @@ impl<D: Driver> Backend for Gpu<D> {
     fn from_host(data: HostData, shape: Shape) -> Result<GpuTensor<D>> {
         let (op, dtype) = ("from_host", data.dtype());
         check_len(op, data.len(), &shape)?;
+        Self::from_bytes(shape, dtype, data.as_bytes())
+    }
+
+    fn from_bytes(shape: Shape, dtype: DType, bytes: &[u8]) -> Result<GpuTensor<D>> {
+        let op = "from_host";
         Store::of(op, D::NAME, dtype)?;
-        let storage = D::device()?.upload(op, data.as_bytes())?;
+        let storage = D::device()?.upload(op, bytes)?;
         Ok(GpuTensor(Arc::new(View { storage, layout: Layout::contiguous(shape), dtype })))
     }
 
@@ -253,12 +259,7 @@ impl<D: Driver> Backend for Gpu<D> {
         // What lies before the view is read with it.
         let is_far = x.0.layout.offset() > x.numel();
         let x = if is_far { from_start(op, x)? } else { contiguous(op, x)? };
-        let (start, size) = (x.0.layout.offset() * x.0.dtype.size(), x.0.dtype.size());
-        let len = start + x.numel() * size;
-        let mut bytes = vec![0; len.next_multiple_of(4).max(4)];
-        D::device()?.download(op, &x.0.storage, &mut bytes)?;
-        let bytes = &bytes[start..len];
-        Ok(for_dtype!(x.0.dtype, T => from_bytes::<T>(bytes)))
+        for_dtype!(x.0.dtype, T => values_of::<D, T>(op, &x))
     }
 
     fn full(shape: Shape, value: Scalar, dtype: DType) -> Result<GpuTensor<D>> {
@@ -484,7 +485,13 @@ impl<D: Driver> Backend for Gpu<D> {
     }
 }
 
-fn from_bytes<T: crate::Element>(bytes: &[u8]) -> HostData {
-    let stored = bytemuck::pod_collect_to_vec::<u8, T::Stored>(bytes);
-    T::into_host(stored.into_iter().map(T::from_stored).collect())
+/// The values of a contiguous tensor, copied once. What lies before them is read with them.
+fn values_of<D: Driver, T: Element>(op: &'static str, x: &GpuTensor<D>) -> Result<HostData> {
+    let start = x.0.layout.offset();
+    let end = start + x.numel();
+    let mut stored = vec![T::Stored::zeroed(); bytes_of(T::DTYPE, end).max(4) / T::DTYPE.size()];
+    D::device()?.download(op, &x.0.storage, bytemuck::cast_slice_mut(&mut stored))?;
+    stored.truncate(end);
+    stored.drain(..start);
+    Ok(T::into_host(stored.into_iter().map(T::from_stored).collect()))
 }

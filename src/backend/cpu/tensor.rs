@@ -145,6 +145,13 @@ impl CpuTensor {
         &self.elements()[start..start + self.numel()]
     }
 
+    /// The bytes of the elements of a contiguous layout.
+    pub(super) fn run_bytes(&self) -> &[u8] {
+        let size = self.dtype().size();
+        let start = self.run_start() * size;
+        &self.buffer().as_slice()[start..start + self.numel() * size]
+    }
+
     /// Position of the first element of a contiguous layout; the offset of an empty layout is arbitrary.
     fn run_start(&self) -> usize {
         if self.numel() == 0 { 0 } else { self.layout().offset() }

@@ -19,8 +19,9 @@ use super::kernel::Kernel;
 use super::plan::Plan;
 use findings::{Epoch, FAULTS, Findings};
 
-/// Dispatches after which the device is given what was encoded.
-const SUBMIT_AFTER: usize = 512;
+/// Dispatches after which the device is given what was encoded: more than a chain of 1000 ops has, which is
+/// submitted once.
+const SUBMIT_AFTER: usize = 1024;
 
 /// Bytes of unused buffers that are kept for the next ones.
 const POOL_BYTES: usize = 256 << 20;
