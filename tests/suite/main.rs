@@ -16,6 +16,7 @@ mod checkpoint;
 mod checkpoint_memory;
 mod custom;
 mod derivatives;
+mod drawn_programs;
 mod edges;
 mod einsum;
 mod errors;

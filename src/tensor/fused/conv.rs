@@ -204,6 +204,10 @@ impl<B: Backend> Tensor<B> {
                     [zeros / 2, zeros - zeros / 2]
                 }
             };
+            // A longer stride has the same, single window.
+            let [before, after] = convolution.padding[at];
+            let padded = self.dims()[2 + axis].saturating_add(before).saturating_add(after);
+            convolution.stride[at] = stride[axis].min(padded.max(1));
         }
         B::engine_conv(op, self, weight, bias, convolution, activation)
     }

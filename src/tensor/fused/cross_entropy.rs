@@ -113,8 +113,15 @@ impl<B: Backend> Tensor<B> {
     fn cross_entropy_composite(&self, targets: &Tensor<B>, options: &CrossEntropy) -> Result<Self> {
         let rows = targets.numel();
         if self.numel() == 0 {
-            // Without classes every row is ignored.
-            return self.sum(Some(&[1]), false);
+            // Without classes every row must be ignored.
+            let targets = targets.to_vec::<i64>()?;
+            return match targets.into_iter().find(|&index| options.ignore_index != Some(index)) {
+                None => self.sum(Some(&[1]), false),
+                Some(index) => {
+                    let (op, shape) = ("cross_entropy", *self.shape());
+                    Err(Error::IndexOutOfRange { op, index, axis: 1, shape })
+                }
+            };
         }
         let zero =
             Tensor::full_scalar("cross_entropy", Shape::scalar(), Scalar::Int(0), DType::I64)?;

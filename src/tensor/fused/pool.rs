@@ -126,38 +126,39 @@ impl<B: Backend> Tensor<B> {
         op: &'static str,
         options: &PoolOptions<N>,
     ) -> Result<Pooling> {
-        let PoolOptions { kernel, padding, dilation, ceil_mode, count_include_pad, .. } = *options;
-        let stride = options.stride.unwrap_or(kernel);
+        let PoolOptions { padding, dilation, ceil_mode, count_include_pad, .. } = *options;
+        let mut kernel = options.kernel;
+        let mut stride = options.stride.unwrap_or(options.kernel);
         check_image_axes(op, self, N)?;
         self.check_float(op)?;
         let mut windows = [1; 3];
-        for axis in 0..N {
-            let (kernel, stride, dilation, zeros) =
-                (kernel[axis], stride[axis], dilation[axis], padding[axis]);
+        for (axis, own) in kernel.iter_mut().enumerate() {
+            let (kernel, dilation, zeros) = (*own, dilation[axis], padding[axis]);
+            let step = stride[axis];
             let extent = self.dims()[2 + axis];
             let count = || {
                 let after =
-                    if ceil_mode { zeros.checked_add(stride.checked_sub(1)?)? } else { zeros };
+                    if ceil_mode { zeros.checked_add(step.checked_sub(1)?)? } else { zeros };
                 let window = window_extent(kernel, dilation).filter(|_| zeros <= kernel / 2)?;
-                let count = window_count(extent, [zeros, after], window, stride)?;
+                let count = window_count(extent, [zeros, after], window, step)?;
                 // The last window begins in the image or before it.
-                let count =
-                    count - usize::from(ceil_mode && (count - 1) * stride >= extent + zeros);
+                let count = count - usize::from(ceil_mode && (count - 1) * step >= extent + zeros);
                 // Every window contains a pixel of the image: dilated ones that begin before it may step over it.
                 let has_pixel = |at: usize| {
-                    let place = zeros.saturating_sub(at * stride).div_ceil(dilation);
-                    let pixel = at * stride + place * dilation;
+                    let place = zeros.saturating_sub(at * step).div_ceil(dilation);
+                    let pixel = at * step + place * dilation;
                     place < kernel && (zeros..zeros + extent).contains(&pixel)
                 };
-                let before = (0..count).take_while(|&at| at * stride < zeros);
-                Some(count).filter(|&count| before.chain([count - 1]).all(has_pixel))
+                let before = (0..count).take_while(|&at| at * step < zeros);
+                let last = count.checked_sub(1)?;
+                Some(count).filter(|_| before.chain([last]).all(has_pixel))
             };
             windows[3 - N + axis] = count().ok_or_else(|| {
                 let window = window_extent(kernel, dilation);
                 let padded = zeros.checked_mul(2).and_then(|both| both.checked_add(extent));
                 let cause = match window {
                     _ if kernel == 0 => "the kernel must be at least 1",
-                    _ if stride == 0 => "the stride must be at least 1",
+                    _ if step == 0 => "the stride must be at least 1",
                     _ if dilation == 0 => "the dilation must be at least 1",
                     _ if zeros > kernel / 2 => "the padding must be at most half the kernel",
                     Some(window) if padded.is_none_or(|padded| window <= padded) => {
@@ -166,12 +167,17 @@ impl<B: Backend> Tensor<B> {
                     _ => "the window is larger than the padded image",
                 };
                 let reason = format!(
-                    "axis {axis} of images of shape {}: {cause}; got kernel {kernel}, stride {stride}, dilation \
+                    "axis {axis} of images of shape {}: {cause}; got kernel {kernel}, stride {step}, dilation \
                      {dilation}, padding {zeros}",
                     self.shape()
                 );
                 Error::InvalidArgument { op, reason }
             })?;
+            // Places of a window that are beyond the image and its padding are never visited.
+            let padded = extent.saturating_add(zeros.saturating_mul(2));
+            *own = (*own).min(padded.div_ceil(dilation).max(1));
+            // A longer stride has the same, single window.
+            stride[axis] = stride[axis].min(padded.max(1));
         }
         Ok(Pooling {
             kernel: three(1, &kernel),

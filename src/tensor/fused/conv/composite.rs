@@ -33,7 +33,8 @@ pub(in super::super) fn window_pixels<B: Backend>(
         let start = place[at] * dilation[at];
         let end = start + (windows[at] - 1) * stride[at] + 1;
         let (start, end) = (Some(start as isize), Some(end as isize));
-        items[axis] = SliceItem::Range { start, end, step: stride[at] as isize };
+        let step = isize::try_from(stride[at]).unwrap_or(isize::MAX);
+        items[axis] = SliceItem::Range { start, end, step };
     }
     x.slice(&items)
 }
