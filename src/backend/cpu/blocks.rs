@@ -24,21 +24,59 @@ use crate::shape::Shape;
 /// Longest run that is written without a call of a kernel.
 const SHORT: usize = 8;
 
-/// Elements of a row of the result: `len` from `start` in steps of `step`, or the fill value without a start.
+/// An axis of rows of the result: its extent, its parts, and its stride in the operand.
+struct RowAxis<'a> {
+    dim: usize,
+    parts: &'a [AxisPart],
+    stride: usize,
+}
+
+impl RowAxis<'_> {
+    /// Offset of an index in the operand; `None` if it is filled.
+    fn offset(&self, mut index: usize) -> Option<usize> {
+        for part in self.parts {
+            match *part {
+                part if index >= part.len() => index -= part.len(),
+                AxisPart::Fill(_) => return None,
+                AxisPart::From { start, step, .. } => {
+                    return Some(start.wrapping_add_signed(index as isize * step) * self.stride);
+                }
+            }
+        }
+        Some(index * self.stride)
+    }
+}
+
+/// Elements of a row of the result: blocks of `width` elements that are adjacent in the operand.
 struct Run {
-    start: Option<usize>,
-    len: usize,
-    step: isize,
+    blocks: usize,
+    width: usize,
+    /// Offset of the first block, and the distance between blocks; `None` for the fill value.
+    source: Option<(usize, isize)>,
+}
+
+/// The runs of the parts of an axis with this stride.
+fn runs(parts: &[AxisPart], stride: usize) -> Vec<Run> {
+    let run = |part: &AxisPart| match *part {
+        AxisPart::From { start, len, step: 1 } => {
+            Run { blocks: len * stride, width: 1, source: Some((start * stride, 1)) }
+        }
+        AxisPart::From { start, len, step } => {
+            let source = Some((start * stride, step * stride as isize));
+            Run { blocks: len, width: stride, source }
+        }
+        AxisPart::Fill(len) => Run { blocks: len * stride, width: 1, source: None },
+    };
+    parts.iter().map(run).collect()
 }
 
 /// The rows of a result.
 struct Assembly<'a, T> {
     x: &'a [T],
     fill: T,
-    /// Offsets in `x` of the indices of the innermost axis of rows; `None` for an index that is filled.
-    rows: Vec<Option<usize>>,
-    /// Likewise for the axes above it.
-    above: Vec<Vec<Option<usize>>>,
+    /// The innermost axis of rows, and those above it.
+    inner: RowAxis<'a>,
+    above: Vec<RowAxis<'a>>,
     runs: Vec<Run>,
     /// Elements of a row.
     row: usize,
@@ -56,16 +94,20 @@ pub(super) fn assemble(x: &CpuTensor, axes: &[Vec<AxisPart>], fill: Scalar) -> R
     let fill = cast::full(&Shape::scalar(), fill, x.dtype())?;
     let strides = x.shape().contiguous_strides();
     let stride = |axis: usize| strides.as_slice()[axis].unsigned_abs();
-    let offsets = (0..last).map(|axis| match axes[axis].as_slice() {
-        [] => (0..shape.dim(axis)).map(|i| Some(i * stride(axis))).collect(),
-        parts => parts.iter().flat_map(|part| elements(part, stride(axis))).collect(),
-    });
-    let mut above: Vec<Vec<_>> = offsets.collect();
-    let (rows, runs) = (above.pop().unwrap_or(vec![Some(0)]), runs_of(&axes[last], stride(last)));
-    let row = shape.dims()[last..].iter().product();
+    let mut above: Vec<RowAxis<'_>> = Vec::new();
+    for (axis, parts) in axes[..last].iter().enumerate() {
+        let mut next = RowAxis { dim: shape.dim(axis), parts, stride: stride(axis) };
+        // Adjacent axes that are taken whole are merged.
+        if let Some(outer) = above.pop_if(|outer| outer.parts.is_empty() && parts.is_empty()) {
+            next.dim *= outer.dim;
+        }
+        above.push(next);
+    }
+    let inner = above.pop().unwrap_or(RowAxis { dim: 1, parts: &[], stride: 0 });
+    let (row, runs) = (shape.dims()[last..].iter().product(), runs(&axes[last], stride(last)));
     for_size!(x.dtype().size(), T => {
         let (x, fill) = (x.run::<T>(), fill.run::<T>()[0]);
-        let assembly = Assembly { x, fill, rows, above, runs, row };
+        let assembly = Assembly { x, fill, inner, above, runs, row };
         write_chunks(out.elements::<T>(), CHUNK, copy::cost::<T>(), &|first, out| {
             assembly.write(first * CHUNK, out);
         });
@@ -73,55 +115,29 @@ pub(super) fn assemble(x: &CpuTensor, axes: &[Vec<AxisPart>], fill: Scalar) -> R
     Ok(out.finish())
 }
 
-/// The offsets of the elements of a part.
-fn elements(part: &AxisPart, stride: usize) -> impl Iterator<Item = Option<usize>> {
-    let part = *part;
-    (0..part.len() as isize).map(move |i| match part {
-        AxisPart::From { start, step, .. } => Some(start.wrapping_add_signed(i * step) * stride),
-        AxisPart::Fill(_) => None,
-    })
-}
-
-/// The runs of the parts of an axis with this stride.
-fn runs_of(parts: &[AxisPart], stride: usize) -> Vec<Run> {
-    let mut runs = Vec::new();
-    for part in parts {
-        match *part {
-            AxisPart::From { start, len, step } if step == 1 || stride == 1 => {
-                runs.push(Run { start: Some(start * stride), len: len * stride, step });
-            }
-            AxisPart::From { .. } => {
-                let starts = elements(part, stride);
-                runs.extend(starts.map(|start| Run { start, len: stride, step: 1 }));
-            }
-            AxisPart::Fill(len) => runs.push(Run { start: None, len: len * stride, step: 0 }),
-        }
-    }
-    runs
-}
-
 impl<T: Plain> Assembly<'_, T> {
     /// Writes the elements of the result from `first` on.
     fn write(&self, first: usize, out: &mut Place<'_, T>) {
         let (row, mut skipped, mut done) = (first / self.row, first % self.row, 0);
-        let (mut above, mut inner) = (row / self.rows.len(), row % self.rows.len());
+        let (mut above, mut inner) = (row / self.inner.dim, row % self.inner.dim);
         let mut base = self.offset_above(above);
         while done < out.len() {
-            let offset = base.zip(self.rows[inner]).map(|(base, row)| base + row);
+            let offset = base.zip(self.inner.offset(inner)).map(|(base, row)| base + row);
             // The elements of the row that are written here.
             let here = skipped..self.row.min(skipped + out.len() - done);
             let mut at = 0;
             for run in &self.runs {
-                let (start, end) = (at.max(here.start), (at + run.len).min(here.end));
+                let len = run.blocks * run.width;
+                let (start, end) = (at.max(here.start), (at + len).min(here.end));
                 if start < end {
                     let place = done + start - skipped..done + end - skipped;
-                    self.copy(run, start - at, offset, &mut out.range(place));
+                    self.write_run(run, start - at, offset, &mut out.range(place));
                 }
-                at += run.len;
+                at += len;
             }
             done += here.len();
             (skipped, inner) = (0, inner + 1);
-            if inner == self.rows.len() {
+            if inner == self.inner.dim {
                 (above, inner) = (above + 1, 0);
                 base = self.offset_above(above);
             }
@@ -131,27 +147,40 @@ impl<T: Plain> Assembly<'_, T> {
     /// Offset in `x` of an index of the axes above the innermost axis of rows; `None` if it is filled.
     fn offset_above(&self, mut index: usize) -> Option<usize> {
         let mut offset = 0;
-        for offsets in self.above.iter().rev() {
-            offset += offsets[index % offsets.len()]?;
-            index /= offsets.len();
+        for axis in self.above.iter().rev() {
+            offset += axis.offset(index % axis.dim)?;
+            index /= axis.dim;
         }
         Some(offset)
     }
 
     /// Writes the elements of a run from number `first` on.
-    fn copy(&self, run: &Run, first: usize, row: Option<usize>, out: &mut Place<'_, T>) {
-        let Some((row, start)) = row.zip(run.start) else {
+    fn write_run(&self, run: &Run, first: usize, row: Option<usize>, out: &mut Place<'_, T>) {
+        let Some((row, (start, step))) = row.zip(run.source) else {
             return match out.len() <= SHORT {
                 true => out.iter_mut().for_each(|y| *y = self.fill),
                 false => kernels::fill(out, self.fill),
             };
         };
-        let start = (row + start).wrapping_add_signed(first as isize * run.step);
+        let block = |i: usize| (row + start).wrapping_add_signed(i as isize * step);
+        if run.width == 1 {
+            return self.copy(block(first), step, out);
+        }
+        let (mut i, mut skipped, mut done) = (first / run.width, first % run.width, 0);
+        while done < out.len() {
+            let len = (run.width - skipped).min(out.len() - done);
+            self.copy(block(i) + skipped, 1, &mut out.range(done..done + len));
+            (i, skipped, done) = (i + 1, 0, done + len);
+        }
+    }
+
+    /// Copies elements from `start` in steps of `step`.
+    fn copy(&self, start: usize, step: isize, out: &mut Place<'_, T>) {
         if out.len() > SHORT {
-            return kernels::copy_strided(self.x, start, run.step, out);
+            return kernels::copy_strided(self.x, start, step, out);
         }
         for (i, y) in (0..).zip(out.iter_mut()) {
-            *y = self.x[start.wrapping_add_signed(i * run.step)];
+            *y = self.x[start.wrapping_add_signed(i * step)];
         }
     }
 }
