@@ -10,7 +10,8 @@
 //!
 //! Further methods, for which a backend may have a faster kernel, have defaults composed of the required ones:
 //! [`ternary`](Backend::ternary), [`test`](Backend::test), [`where_cond`](Backend::where_cond),
-//! [`scan`](Backend::scan), [`matmul_add`](Backend::matmul_add), [`read`](Backend::read),
+//! [`scan`](Backend::scan), [`matmul_add`](Backend::matmul_add), [`scatter`](Backend::scatter),
+//! [`slice_assign`](Backend::slice_assign), [`assemble`](Backend::assemble), [`read`](Backend::read),
 //! [`item`](Backend::item). The composites of [`fused`](Backend::fused) and [`update`](Backend::update)
 //! are in the layers above, which run them if the backend has no kernel.
 //!
@@ -38,14 +39,14 @@ use crate::dtype::{DType, HostData, Scalar};
 use crate::engine::names::*;
 use crate::engine::{engine, engine_methods};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{AxisPart, Layout};
 use crate::ops::{
     BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
 };
 use crate::shape::Shape;
 pub(crate) use checks::{
-    check_arithmetic, check_dtype, check_indices, check_len, check_mask, check_same_shape,
-    check_update, common, joined_shape, no_tensor, reduced_dtype,
+    assembled_shape, assigned_layout, check_arithmetic, check_dtype, check_indices, check_len,
+    check_mask, check_same_shape, check_update, common, joined_shape, no_tensor, reduced_dtype,
 };
 pub use convert::IntoBackend;
 pub(crate) use operands::{
@@ -228,6 +229,36 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Concatenates one or more tensors along `axis`. All have one dtype, and equal extents along other axes.
     fn cat(tensors: &[&Self::Tensor], axis: usize) -> Result<Self::Tensor>;
+
+    /// Copy of `x` with `out[i, index[i, j, …], …] = source[i, j, …]`, assigned in row-major order of `source`, so that
+    /// the last of several elements at one index remains. Operands as for [`Backend::scatter_add`], of any dtype.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`] for an index outside `0..x.dim(axis)`.
+    fn scatter(
+        x: &Self::Tensor,
+        axis: usize,
+        index: &Self::Tensor,
+        source: &Self::Tensor,
+    ) -> Result<Self::Tensor> {
+        composite::scatter::<Self>(x, axis, index, source)
+    }
+
+    /// Replaces the elements of `x` that `items` select by those of `source`, which has the selection's shape. `x` is
+    /// written in place if nothing else shares its storage, and replaced otherwise.
+    fn slice_assign(
+        x: &mut Self::Tensor,
+        items: &[SliceItem],
+        source: &Self::Tensor,
+    ) -> Result<()> {
+        composite::slice_assign::<Self>(x, items, source)
+    }
+
+    /// Concatenates parts of `x` along every axis at once: `axes[i]` are the parts of axis i of the result, all of the
+    /// axis if the list is empty. Elements that a part fills along any axis are `fill`.
+    fn assemble(x: &Self::Tensor, axes: &[Vec<AxisPart>], fill: Scalar) -> Result<Self::Tensor> {
+        composite::assemble::<Self>(x, axes, fill)
+    }
 
     /// Computes a fused op in one pass. Its variant of [`FusedOp`] specifies the operands and the results.
     /// The tensor layer has checked the operands' shapes and dtypes.

@@ -45,7 +45,7 @@ macro_rules! engine {
             engine_slice, slice_body:
                 (x: &Tensor<$B>, items: &[SliceItem]) -> Tensor<$B>;
             engine_flip, flip_body:
-                (x: &Tensor<$B>, axis: Axis) -> Tensor<$B>;
+                (x: &Tensor<$B>, axes: Axes) -> Tensor<$B>;
             engine_diagonal, diagonal_body:
                 (x: &Tensor<$B>, axes: [Axis; 2]) -> Tensor<$B>;
             engine_unsqueeze, unsqueeze_body:
@@ -81,6 +81,31 @@ macro_rules! engine {
                 (x: &Tensor<$B>, axis: Axis, index: &Tensor<$B>, source: &Tensor<$B>) -> Tensor<$B>;
             engine_cat, cat_body:
                 (tensors: &[&Tensor<$B>], axis: Axis) -> Tensor<$B>;
+            engine_stack, stack_body:
+                (tensors: &[&Tensor<$B>], axis: Axis) -> Tensor<$B>;
+            engine_split, split_body:
+                (x: &Tensor<$B>, sizes: SplitSizes, axis: Axis) -> Vec<Tensor<$B>>;
+            engine_repeat, repeat_body:
+                (x: &Tensor<$B>, op: &'static str, counts: Shape) -> Tensor<$B>;
+            engine_roll, roll_body:
+                (x: &Tensor<$B>, shifts: Shifts, axes: Axes) -> Tensor<$B>;
+            engine_triangle, triangle_body:
+                (x: &Tensor<$B>, op: &'static str, k: isize) -> Tensor<$B>;
+            engine_diag, diag_body:
+                (x: &Tensor<$B>, k: isize) -> Tensor<$B>;
+            engine_scatter, scatter_body:
+                (x: &Tensor<$B>, axis: Axis, index: &Tensor<$B>, source: &Tensor<$B>) -> Tensor<$B>;
+            engine_slice_assign, slice_assign_body:
+                (x: &Tensor<$B>, items: &[SliceItem], source: &Tensor<$B>) -> Tensor<$B>;
+            engine_index, index_body:
+                (x: &Tensor<$B>, indices: &[Option<&Tensor<$B>>]) -> Tensor<$B>;
+            engine_index_put, index_put_body:
+                (x: &Tensor<$B>, indices: &[Option<&Tensor<$B>>], source: &Tensor<$B>)
+                    -> Tensor<$B>;
+            engine_masked_select, masked_select_body:
+                (x: &Tensor<$B>, mask: &Tensor<$B>) -> Tensor<$B>;
+            engine_nonzero, nonzero_body:
+                (x: &Tensor<$B>) -> Tensor<$B>;
 
             engine_softmax, softmax_body:
                 (x: &Tensor<$B>, axis: Axis, log: bool) -> Tensor<$B>;
@@ -171,8 +196,9 @@ pub(crate) mod names {
     pub(crate) use crate::nn::Visit;
     pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
     pub(crate) use crate::optim::{Slots, Update};
-    pub(crate) use crate::shape::Axis;
+    pub(crate) use crate::shape::{Axes, Axis};
     pub(crate) use crate::tensor::{
-        Attention, CrossEntropy, Input, Interpolation, PadMode, Tensor, TensordotAxes,
+        Attention, CrossEntropy, Input, Interpolation, PadMode, Shifts, SplitSizes, Tensor,
+        TensordotAxes,
     };
 }

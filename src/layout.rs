@@ -5,7 +5,7 @@ mod nest;
 mod slice;
 
 pub use nest::{LoopNest, merge_axes, merge_some_axes, position_of};
-pub use slice::SliceItem;
+pub use slice::{AxisPart, SliceItem};
 
 use crate::error::{Error, Result};
 use crate::shape::{AxisSet, MAX_RANK, Shape, Strides};

@@ -67,14 +67,14 @@ pub use backend::{Arg, Backend, IntoBackend, TensorData};
 pub use dtype::{DType, Element, HostData, Scalar};
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
-pub use layout::{Layout, LoopNest, SliceItem, merge_axes};
+pub use layout::{AxisPart, Layout, LoopNest, SliceItem, merge_axes};
 pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{Axes, Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
 pub use tensor::fused::attention::Attention;
 pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::fused::pool::PoolOptions;
-pub use tensor::{Interpolation, Operand, PadMode, Tensor, TensordotAxes};
+pub use tensor::{Interpolation, Operand, PadMode, Shifts, SplitSizes, Tensor, TensordotAxes};
 
 /// The names that most programs use.
 pub mod prelude {

@@ -7,6 +7,7 @@
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
 //! | `view.rs` | views, transposition, reshaping |
+//! | `movement.rs` | `stack`, `split`, `repeat`, `roll`, triangles and diagonals |
 //! | `pad.rs` | `pad` |
 //! | `resample.rs` | `interpolate` |
 //! | `reduce.rs` | reductions |
@@ -15,10 +16,12 @@
 //! | `linalg.rs` | `matmul`, `outer`, `tensordot` |
 //! | `einsum.rs` | `einsum` |
 //! | `index.rs` | `gather`, `index_select`, `cat` |
+//! | `assign.rs` | `scatter`, `slice_assign`, several indices, masks |
 //! | `display.rs` | text |
 //!
 //! Shapes and dtypes are checked here, once. Backends rely on these checks.
 
+mod assign;
 mod choose;
 mod create;
 mod device;
@@ -28,6 +31,7 @@ mod elementwise;
 pub(crate) mod fused;
 mod index;
 mod linalg;
+mod movement;
 mod operators;
 mod pad;
 mod reduce;
@@ -41,6 +45,7 @@ use std::fmt;
 pub(crate) use fused::attention::Attention;
 pub(crate) use fused::cross_entropy::CrossEntropy;
 pub use linalg::TensordotAxes;
+pub use movement::{Shifts, SplitSizes};
 pub(crate) use operators::Input;
 pub use operators::Operand;
 pub use pad::PadMode;

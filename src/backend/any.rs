@@ -39,7 +39,7 @@ use crate::MetalBackend;
 use crate::WgpuBackend;
 use crate::dtype::{DType, HostData, Scalar};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{AxisPart, Layout, SliceItem};
 use crate::ops::{
     BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
 };
@@ -328,6 +328,31 @@ impl Backend for AnyBackend {
             let (index, source) = (get::<B>(op, index)?, get::<B>(op, source)?);
             B::scatter_add(get::<B>(op, x)?, axis, index, source).map(B::wrap)
         })
+    }
+
+    fn scatter(
+        x: &AnyTensor,
+        axis: usize,
+        index: &AnyTensor,
+        source: &AnyTensor,
+    ) -> Result<AnyTensor> {
+        let op = "scatter";
+        on!(x.device(), B => {
+            let (index, source) = (get::<B>(op, index)?, get::<B>(op, source)?);
+            B::scatter(get::<B>(op, x)?, axis, index, source).map(B::wrap)
+        })
+    }
+
+    fn slice_assign(x: &mut AnyTensor, items: &[SliceItem], source: &AnyTensor) -> Result<()> {
+        let device = x.device();
+        on!(device, B => {
+            let source = get::<B>("slice_assign", source)?;
+            B::get_mut(x).map_or(Ok(()), |x| B::slice_assign(x, items, source))
+        })
+    }
+
+    fn assemble(x: &AnyTensor, axes: &[Vec<AxisPart>], fill: Scalar) -> Result<AnyTensor> {
+        on!(x.device(), B => B::assemble(get::<B>("assemble", x)?, axes, fill).map(B::wrap))
     }
 
     fn cat(tensors: &[&AnyTensor], axis: usize) -> Result<AnyTensor> {

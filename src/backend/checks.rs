@@ -3,6 +3,7 @@
 use super::{Arg, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::layout::{AxisPart, Layout, SliceItem};
 use crate::ops::{DropoutMask, ReduceOp, UpdateOp};
 use crate::shape::Shape;
 
@@ -97,6 +98,54 @@ pub(crate) fn joined_shape<T: TensorData>(
     let joined = lhs.with_axis(axis, Some(total));
     joined.validate(op)?;
     Ok(joined)
+}
+
+/// Shape of the result of [`Backend::assemble`](super::Backend::assemble). Checks that there is a list of parts for
+/// each axis and that the parts lie within the axes.
+pub(crate) fn assembled_shape(
+    op: &'static str,
+    x: &Shape,
+    axes: &[Vec<AxisPart>],
+) -> Result<Shape> {
+    if axes.len() != x.ndim() {
+        let reason = format!("expected parts of {} axes, got {}", x.ndim(), axes.len());
+        return Err(Error::InvalidArgument { op, reason });
+    }
+    let mut out = *x;
+    for (axis, parts) in axes.iter().enumerate().filter(|(_, parts)| !parts.is_empty()) {
+        for part in parts {
+            let AxisPart::From { start, len, step } = *part else { continue };
+            let reach = len.saturating_sub(1).saturating_mul(step.unsigned_abs());
+            let (first, last) = match step {
+                0.. => (Some(start), start.saturating_add(reach)),
+                _ => (start.checked_sub(reach), start),
+            };
+            if len > 0 && (first.is_none() || last >= x.dim(axis)) {
+                let reason = format!("{part:?} exceeds axis {axis} of shape {x}");
+                return Err(Error::InvalidArgument { op, reason });
+            }
+        }
+        let dim = parts.iter().fold(0usize, |sum, part| sum.saturating_add(part.len()));
+        out = out.with_axis(axis, Some(dim));
+    }
+    out.validate(op)?;
+    Ok(out)
+}
+
+/// The positions in a contiguous tensor of this shape that `items` select. Checks that `source` has the shape of the
+/// selection and the dtype of the tensor.
+pub(crate) fn assigned_layout<T: TensorData>(
+    op: &'static str,
+    x: &T,
+    items: &[SliceItem],
+    source: &T,
+) -> Result<Layout> {
+    check_dtype(op, x, source.dtype())?;
+    let target = Layout::contiguous(*x.shape()).slice(op, items)?;
+    if target.shape() != source.shape() {
+        return Err(Error::ShapeMismatch { op, lhs: *target.shape(), rhs: *source.shape() });
+    }
+    Ok(target)
 }
 
 /// Checks that arithmetic is defined for a dtype: floats, `I64` and `U8`.

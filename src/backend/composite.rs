@@ -3,9 +3,13 @@
 //! The composites of fused ops and of optimizers are in terms of tensors: see `tensor/fused.rs` and
 //! `optim.rs`.
 
-use super::{Arg, Backend, TensorData, check_same_shape};
+use super::{
+    Arg, Backend, TensorData, assembled_shape, assigned_layout, check_dtype, check_indices,
+    check_same_shape,
+};
 use crate::dtype::{DType, Element, HostData, Scalar, check_bools, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
+use crate::layout::{AxisPart, Layout, SliceItem};
 use crate::ops::{BinaryOp, CompareOp, NumberTest, ScanOp, TernaryOp, UnaryOp, ternary_ops};
 use crate::shape::Shape;
 
@@ -179,6 +183,75 @@ pub(super) fn scan<B: Backend>(op: ScanOp, x: &B::Tensor, axis: usize) -> Result
         true => B::cast(&B::cast(&totals, dtype.at_least_f32())?, dtype),
         false => Ok(totals),
     }
+}
+
+/// [`Backend::scatter`] by a gather from the elements of `x` and `source`, one after the other. Which of them an
+/// element becomes is determined in host memory.
+pub(super) fn scatter<B: Backend>(
+    x: &B::Tensor,
+    axis: usize,
+    index: &B::Tensor,
+    source: &B::Tensor,
+) -> Result<B::Tensor> {
+    let (op, shape) = ("scatter", *x.shape());
+    check_indices(op, x, axis, index)?;
+    check_same_shape(op, index, source)?;
+    check_dtype(op, x, source.dtype())?;
+    let (extent, stride) = (shape.dim(axis), shape.contiguous_strides().as_slice()[axis]);
+    // Positions at index 0 along the axis, for every element of the source.
+    let dims = index.shape().dims().iter().enumerate();
+    let bases = dims.fold(Layout::contiguous(shape), |layout, (i, &dim)| {
+        layout.stepped(i, 0, dim, isize::from(i != axis))
+    });
+    let indices = i64::from_host(B::to_host(index)?).unwrap_or_default();
+    let mut chosen: Vec<i64> = (0..shape.numel() as i64).collect();
+    for ((place, base), at) in (shape.numel() as i64..).zip(bases.positions()).zip(indices) {
+        match usize::try_from(at) {
+            Ok(i) if i < extent => chosen[base.wrapping_add_signed(i as isize * stride)] = place,
+            _ => return Err(Error::IndexOutOfRange { op, index: at, axis, shape }),
+        }
+    }
+    let chosen = B::from_host(HostData::I64(chosen), shape.numel().into())?;
+    let [x, source] = [B::reshape(x, x.numel())?, B::reshape(source, source.numel())?];
+    B::reshape(&B::gather(&B::cat(&[&x, &source], 0)?, 0, &chosen)?, shape)
+}
+
+/// [`Backend::slice_assign`] by [`Backend::scatter`] of the elements to their positions.
+pub(super) fn slice_assign<B: Backend>(
+    x: &mut B::Tensor,
+    items: &[SliceItem],
+    source: &B::Tensor,
+) -> Result<()> {
+    let (target, shape) = (assigned_layout("slice_assign", x, items, source)?, *x.shape());
+    let positions = target.positions().map(|position| position as i64).collect();
+    let index = B::from_host(HostData::I64(positions), source.numel().into())?;
+    let [flat, source] = [B::reshape(x, shape.numel())?, B::reshape(source, source.numel())?];
+    *x = B::reshape(&B::scatter(&flat, 0, &index, &source)?, shape)?;
+    Ok(())
+}
+
+/// [`Backend::assemble`] by a concatenation along each axis.
+pub(super) fn assemble<B: Backend>(
+    x: &B::Tensor,
+    axes: &[Vec<AxisPart>],
+    fill: Scalar,
+) -> Result<B::Tensor> {
+    assembled_shape("assemble", x.shape(), axes)?;
+    let mut y = x.clone();
+    for (axis, parts) in axes.iter().enumerate().filter(|(_, parts)| !parts.is_empty()) {
+        let part = |part: &AxisPart| match *part {
+            AxisPart::From { start, len, step } => {
+                B::view(&y, y.layout().stepped(axis, start, len, step))
+            }
+            AxisPart::Fill(len) => {
+                let value = B::full(Shape::scalar(), fill, x.dtype())?;
+                B::broadcast_to(&value, &y.shape().with_axis(axis, Some(len)))
+            }
+        };
+        let parts = parts.iter().map(part).collect::<Result<Vec<_>>>()?;
+        y = B::cat(&parts.iter().collect::<Vec<_>>(), axis)?;
+    }
+    Ok(y)
 }
 
 /// [`Backend::read`] through values in host memory.

@@ -6,12 +6,14 @@
 //! | `tensor` | [`CpuTensor`]: storage and layout |
 //! | `walk` | iterates over operands of any layout and a contiguous result |
 //! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `scan`, `matmul` | the operations |
+//! | `blocks` | tensors assembled of parts of another, and slices that are assigned |
 //! | `fused` | fused ops |
 //! | `rows`, `working` | the driver of kernels of whole rows, and the types that they compute in |
 //! | `update` | steps of optimizers |
 //! | `blas` | calls of a system BLAS |
 
 pub(crate) mod blas;
+mod blocks;
 mod cast;
 mod choose;
 mod copy;
@@ -38,7 +40,7 @@ use crate::dtype::{DType, HostData, IS_LITTLE_ENDIAN, Scalar};
 use crate::engine::names::*;
 use crate::engine::{engine, engine_methods};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{AxisPart, Layout};
 use crate::ops::{
     BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
 };
@@ -150,6 +152,23 @@ impl Backend for CpuBackend {
         source: &CpuTensor,
     ) -> Result<CpuTensor> {
         index::scatter_add(x, axis, index, source)
+    }
+
+    fn scatter(
+        x: &CpuTensor,
+        axis: usize,
+        index: &CpuTensor,
+        source: &CpuTensor,
+    ) -> Result<CpuTensor> {
+        index::scatter(x, axis, index, source)
+    }
+
+    fn slice_assign(x: &mut CpuTensor, items: &[SliceItem], source: &CpuTensor) -> Result<()> {
+        blocks::slice_assign(x, items, source)
+    }
+
+    fn assemble(x: &CpuTensor, axes: &[Vec<AxisPart>], fill: Scalar) -> Result<CpuTensor> {
+        blocks::assemble(x, axes, fill)
     }
 
     fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {

@@ -11,8 +11,8 @@
 //!
 //! `build` is that loop, and an operation is the definition passed to it. Element-wise definitions come
 //! from the op table; all others are in this module. No computation is shared with the other backends, so
-//! that agreement with this one is evidence. Only the required methods are implemented. The others, such as
-//! ternary and fused ops, run their composites, some of which round more than once: kernels of other
+//! that agreement with this one is evidence. The required methods and those that move elements are implemented.
+//! The others, such as ternary and fused ops, run their composites, some of which round more than once: kernels of other
 //! backends are compared with their results in `f64`.
 
 mod exact;
@@ -23,12 +23,12 @@ mod tests;
 use std::sync::Arc;
 
 use crate::backend::{
-    Arg, Backend, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
-    check_same_shape, common, joined_shape, no_tensor,
+    Arg, Backend, TensorData, assembled_shape, assigned_layout, check_arithmetic, check_dtype,
+    check_indices, check_len, check_same_shape, common, joined_shape, no_tensor,
 };
 use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{AxisPart, Layout, SliceItem};
 use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use crate::shape::{AxisSet, Shape};
 
@@ -318,6 +318,67 @@ impl Backend for ReferenceBackend {
         }
         values.iter_mut().for_each(|value| *value = round(dtype, *value));
         Ok(ReferenceTensor::new(*x.shape(), dtype, values))
+    }
+
+    fn scatter(
+        x: &ReferenceTensor,
+        axis: usize,
+        index: &ReferenceTensor,
+        source: &ReferenceTensor,
+    ) -> Result<ReferenceTensor> {
+        let op = "scatter";
+        check_dtype(op, x, source.0.dtype)?;
+        check_same_shape(op, index, source)?;
+        check_indices(op, x, axis, index)?;
+        let mut values = with_capacity(op, x.shape())?;
+        values.extend_from_slice(&x.0.values);
+        for position in 0..source.numel() {
+            let i = unravel(position, source.shape());
+            let target = redirected(op, x, axis, index, &i)?;
+            values[ravel(&target, x.shape())] = source.0.values[position];
+        }
+        Ok(ReferenceTensor::new(*x.shape(), x.0.dtype, values))
+    }
+
+    fn slice_assign(
+        x: &mut ReferenceTensor,
+        items: &[SliceItem],
+        source: &ReferenceTensor,
+    ) -> Result<()> {
+        let op = "slice_assign";
+        let target = assigned_layout(op, x, items, source)?;
+        let mut values = with_capacity(op, x.shape())?;
+        values.extend_from_slice(&x.0.values);
+        for (position, &value) in target.positions().zip(&source.0.values) {
+            values[position] = value;
+        }
+        *x = ReferenceTensor::new(*x.shape(), x.0.dtype, values);
+        Ok(())
+    }
+
+    fn assemble(
+        x: &ReferenceTensor,
+        axes: &[Vec<AxisPart>],
+        fill: Scalar,
+    ) -> Result<ReferenceTensor> {
+        let op = "assemble";
+        let shape = assembled_shape(op, x.shape(), axes)?;
+        build(op, shape, x.0.dtype, |index| {
+            let mut source = AxisSet::from(index);
+            for (i, parts) in source.iter_mut().zip(axes) {
+                for part in parts {
+                    match *part {
+                        part if *i >= part.len() => *i -= part.len(),
+                        AxisPart::Fill(_) => return Ok(fill),
+                        AxisPart::From { start, step, .. } => {
+                            *i = start.wrapping_add_signed(*i as isize * step);
+                            break;
+                        }
+                    }
+                }
+            }
+            Ok(x.at(&source))
+        })
     }
 
     fn cat(tensors: &[&ReferenceTensor], axis: usize) -> Result<ReferenceTensor> {

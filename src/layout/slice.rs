@@ -1,4 +1,4 @@
-//! [`SliceItem`]: what the macro `s!` makes.
+//! [`SliceItem`]: what the macro `s!` makes; [`AxisPart`]: parts that an axis is assembled of.
 
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -56,6 +56,37 @@ impl SliceItem {
             SliceItem::Range { start, end, .. } => SliceItem::Range { start, end, step },
             index @ SliceItem::Index(_) => index,
         }
+    }
+}
+
+/// A part of an axis of the result of [`Backend::assemble`](crate::Backend::assemble).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxisPart {
+    /// The elements `start, start + step, …` of the operand's axis, `len` of them. The step is 1, -1 (backwards) or
+    /// 0 (one element, repeated).
+    From {
+        /// The first element.
+        start: usize,
+        /// Number of elements.
+        len: usize,
+        /// Distance between neighbours.
+        step: isize,
+    },
+    /// So many elements with the fill value.
+    Fill(usize),
+}
+
+impl AxisPart {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match *self {
+            AxisPart::From { len, .. } | AxisPart::Fill(len) => len,
+        }
+    }
+
+    /// True if the part has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

@@ -71,11 +71,46 @@ impl<B: Backend> Tensor<B> {
         Tensor::full_scalar("ones_like", *self.shape(), Scalar::Int(1), self.dtype())
     }
 
-    /// Creates the identity matrix `[n, n]`.
-    pub fn eye(n: usize, dtype: DType) -> Result<Self> {
-        let shape = Shape::new([n, n]);
-        shape.validate("eye")?;
-        Tensor::from_scalars("eye", shape, dtype, |i| Scalar::Int(i64::from(i / n == i % n)))
+    /// Creates a tensor with the shape and dtype of this one and every element equal to `value`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![i64; 1, 2].full_like(7)?.to_vec::<i64>()?, [7, 7]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the elements are integers and `value` is not representable in their dtype.
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Self> {
+        let (op, value) = ("full_like", value.into());
+        check_scalar(op, value, self.dtype(), self.shape())?;
+        Tensor::full_scalar(op, *self.shape(), value, self.dtype())
+    }
+
+    /// Creates the identity matrix: `[n, n]` for `3`, `[n, m]` with ones on the main diagonal for `(3, 4)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::eye((2, 3), DType::F32)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] unless there are one or two extents; [`Error::Overflow`].
+    pub fn eye(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
+        let (op, shape) = ("eye", shape.into());
+        let (rows, cols) = match *shape.dims() {
+            [n] => (n, n),
+            [rows, cols] => (rows, cols),
+            _ => {
+                let reason = "expected one or two extents";
+                return Err(Error::InvalidShape { op, shape, reason });
+            }
+        };
+        let shape = Shape::new([rows, cols]);
+        shape.validate(op)?;
+        Tensor::from_scalars(op, shape, dtype, |i| Scalar::Int(i64::from(i / cols == i % cols)))
     }
 
     /// Creates the vector `start, start + step, …` of values before `end`, with dtype `F32`.
@@ -165,6 +200,30 @@ impl<B: Backend> Tensor<B> {
         shape.validate("rand")?;
         let values = rng.uniform_vec::<f32>(shape.numel(), range)?;
         Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
+    }
+
+    /// Draws from the uniform distribution over `range`, whose end is excluded, with the shape and dtype of this tensor.
+    /// Numbers of 16 bits are rounded from `f32`, possibly to the end of the range.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![f64; 1, 2, 3].rand_like(-1.0..1.0, &mut Rng::seed(42))?;
+    /// assert_eq!((x.dtype(), x.dims()), (DType::F64, &[3][..]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedDType`] for integers; [`Error::InvalidArgument`] for an empty range.
+    pub fn rand_like(&self, range: Range<f64>, rng: &mut Rng) -> Result<Self> {
+        let op = "rand_like";
+        self.check_float(op)?;
+        let drawn = || match self.dtype() {
+            DType::F64 => {
+                Tensor::from_vec(rng.uniform_vec::<f64>(self.numel(), range)?, self.shape())
+            }
+            dtype => Tensor::rand(self.shape(), range, rng)?.to_dtype(dtype),
+        };
+        drawn().map_err(|error| error.named(op))
     }
 
     /// Draws from the standard normal distribution, with dtype `F32`.

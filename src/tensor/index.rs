@@ -177,7 +177,13 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-fn check_index<B: Backend>(
+/// An index as `I64`, untracked.
+pub(super) fn as_index<B: Backend>(op: &'static str, index: &Tensor<B>) -> Result<Tensor<B>> {
+    index.check_dtype(op, DType::I64)?;
+    Ok(index.detach())
+}
+
+pub(super) fn check_index<B: Backend>(
     op: &'static str,
     shape: &Shape,
     axis: usize,
@@ -195,7 +201,7 @@ fn check_index<B: Backend>(
 /// A one-dimensional index as an index of [`Tensor::gather`]: repeated, by strides of 0, along the
 /// other axes of `shape`. Backends check indices as they read elements; if there are none because
 /// another axis is empty, the index is checked here.
-fn expand_index<B: Backend>(
+pub(super) fn expand_index<B: Backend>(
     op: &'static str,
     shape: &Shape,
     axis: usize,

@@ -1,8 +1,13 @@
 //! `pad`.
 
+use std::ops::Range;
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::view::pad_rule;
 use crate::backend::Backend;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
+use crate::layout::AxisPart;
 
 use super::Tensor;
 
@@ -17,6 +22,25 @@ pub enum PadMode {
     Replicate,
     /// The elements at the other end: `2 3 1 2 3 1 2`.
     Circular,
+}
+
+impl PadMode {
+    /// The parts of an axis of which the elements of `kept` stay, with so many before and after them.
+    fn parts(self, kept: Range<usize>, [before, after]: [usize; 2]) -> Vec<AxisPart> {
+        let (first, end) = (kept.start, kept.end);
+        let part = |len, is_before: bool| {
+            let from = |start, step| AxisPart::From { start, len, step };
+            match self {
+                _ if len == 0 => AxisPart::Fill(0),
+                PadMode::Constant(_) => AxisPart::Fill(len),
+                PadMode::Replicate => from(if is_before { first } else { end - 1 }, 0),
+                PadMode::Circular => from(if is_before { end - len } else { first }, 1),
+                PadMode::Reflect => from(if is_before { first + len } else { end - 2 }, -1),
+            }
+        };
+        let middle = AxisPart::From { start: first, len: end - first, step: 1 };
+        vec![part(before, true), middle, part(after, false)]
+    }
 }
 
 impl<B: Backend> Tensor<B> {
@@ -48,10 +72,11 @@ impl<B: Backend> Tensor<B> {
         let first = x.rank().checked_sub(pads.len()).ok_or_else(|| {
             invalid(format!("{} pairs for the axes of shape {}", pads.len(), x.shape()))
         })?;
-        let mut y = x.clone();
+        let mut axes = vec![Vec::new(); x.rank()];
         for (axis, &(before, after)) in (first..).zip(pads) {
             let [start, end] = [before, after].map(|count| count.min(0).unsigned_abs());
-            let most = before.max(after).max(0).unsigned_abs();
+            let [before, after] = [before, after].map(|count| count.max(0).unsigned_abs());
+            let most = before.max(after);
             let least = match mode {
                 _ if most == 0 => 0,
                 PadMode::Constant(_) => 0,
@@ -62,17 +87,18 @@ impl<B: Backend> Tensor<B> {
             let len = x.dims()[axis].checked_sub(start).and_then(|len| len.checked_sub(end));
             let len = len.filter(|&len| len >= least).ok_or_else(|| {
                 invalid(format!(
-                    "{mode:?} by {before} and {after} along axis {axis} of shape {} needs at least {least} \
+                    "{mode:?} by {} and {} along axis {axis} of shape {} needs at least {least} \
                      elements after the removal of {start} and {end}",
+                    pads[axis - first].0,
+                    pads[axis - first].1,
                     x.shape()
                 ))
             })?;
-            y = y.narrow(axis, start, len)?;
+            if (before, after, len) != (0, 0, x.dims()[axis]) {
+                axes[axis] = mode.parts(start..start + len, [before, after]);
+            }
         }
-        for (axis, &(before, after)) in (first..).zip(pads) {
-            y = y.extended(axis, [before, after].map(|count| count.max(0).unsigned_abs()), mode)?;
-        }
-        Ok(y)
+        x.padded(axes, mode)
     }
 
     /// Adds so many elements before and after an axis, which has those that the mode repeats.
@@ -82,29 +108,23 @@ impl<B: Backend> Tensor<B> {
         [before, after]: [usize; 2],
         mode: PadMode,
     ) -> Result<Self> {
+        let mut axes = vec![Vec::new(); self.rank()];
+        if (before, after) != (0, 0) {
+            axes[axis] = mode.parts(0..self.dims()[axis], [before, after]);
+        }
+        self.padded(axes, mode)
+    }
+
+    fn padded(&self, axes: Vec<Vec<AxisPart>>, mode: PadMode) -> Result<Self> {
         let op = "pad";
-        if before == 0 && after == 0 {
+        if axes.iter().all(Vec::is_empty) {
             return Ok(self.clone());
         }
-        let extent = self.dims()[axis];
-        let part = |count: usize, is_before: bool| {
-            let shape = self.shape().with_axis(axis, Some(count));
-            let from = |first, last| if is_before { first } else { last };
-            match mode {
-                PadMode::Constant(value) => {
-                    let value = Scalar::Float(value);
-                    Tensor::full_scalar(op, ().into(), value, self.dtype())?.broadcast_to(shape)
-                }
-                PadMode::Replicate => {
-                    self.narrow(axis, from(0, extent - 1), 1)?.broadcast_to(shape)
-                }
-                PadMode::Circular => self.narrow(axis, from(extent - count, 0), count),
-                PadMode::Reflect => {
-                    self.narrow(axis, from(1, extent - 1 - count), count)?.flip(axis)
-                }
-            }
+        let fill = match mode {
+            PadMode::Constant(value) => value,
+            _ => 0.0,
         };
-        let parts = || Tensor::cat(&[&part(before, true)?, self, &part(after, false)?], axis);
-        parts().map_err(|error| error.named(op))
+        let data = B::assemble(self.data(), &axes, Scalar::Float(fill)).map_err(|e| e.named(op))?;
+        Ok(record(op, data, &[self], |_| pad_rule(*self.shape(), axes)))
     }
 }

@@ -8,7 +8,7 @@ use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SliceItem};
 use crate::ops::ReduceOp;
-use crate::shape::{Axis, AxisSet, Shape};
+use crate::shape::{Axes, Axis, AxisSet, Shape};
 
 use super::Tensor;
 
@@ -151,17 +151,29 @@ impl<B: Backend> Tensor<B> {
         Ok(out)
     }
 
-    /// Reverses the elements along an axis.
-    pub fn flip(&self, axis: impl Into<Axis>) -> Result<Self> {
-        B::engine_flip(self, axis.into())
+    /// Reverses the elements along one or several axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// assert_eq!(x.flip(-1)?.to_vec::<f32>()?, [2.0, 1.0, 4.0, 3.0]);
+    /// assert_eq!(x.flip([0, 1])?.to_vec::<f32>()?, [4.0, 3.0, 2.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`].
+    pub fn flip(&self, axes: impl Into<Axes>) -> Result<Self> {
+        B::engine_flip(self, axes.into())
     }
 
-    pub(crate) fn flip_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
-        let axis = axis.resolve("flip", x.shape())?;
-        match x.dims()[axis] {
-            0 | 1 => Ok(x.clone()),
-            dim => x.stepped("flip", axis, dim - 1, dim, -1),
-        }
+    pub(crate) fn flip_body(x: &Tensor<B>, axes: Axes) -> Result<Self> {
+        let op = "flip";
+        let axes = axes.resolve(op, x.shape())?;
+        axes.into_iter().try_fold(x.clone(), |x, axis| match x.dims()[axis] {
+            0 | 1 => Ok(x),
+            dim => x.stepped(op, axis, dim - 1, dim, -1),
+        })
     }
 
     /// Takes the diagonal of two axes, whose indices are equal, as a last axis in place of the two.

@@ -285,6 +285,32 @@ proptest! {
         results.push(a.batch_norm(&b, &b, None, None, 1e-5));
         results.push(a.batch_norm_training(None, None, 1e-5).map(|(y, ..)| y));
         results.push(a.contiguous());
+        results.push(T::stack(&[&a, &b], axis));
+        results.push(a.repeat(axes.as_slice()));
+        results.push(a.tile(axes.as_slice()));
+        results.push(a.roll([start, step], [axis, 0]));
+        results.push(a.roll(start, axis));
+        results.push(a.movedim(axis, start));
+        results.push(a.flip(axes.as_slice()));
+        results.push(a.tril(start));
+        results.push(a.triu(step));
+        results.push(a.diag(start));
+        results.push(a.scatter(axis, &b, &a));
+        results.push(a.slice_assign(s![start..;step], &b));
+        results.push(a.slice_assign(s![start, ..;step], &b));
+        results.push(a.index(&[Some(&b)]));
+        results.push(a.index(&[None, Some(&b), Some(&a)]));
+        results.push(a.index_put(&[Some(&b)], &a));
+        results.push(a.index_put(&[None, Some(&b)], &a));
+        results.push(a.masked_select(&b));
+        results.push(a.masked_scatter(&b, &a));
+        results.push(b.masked_scatter(&b, &a));
+        results.push(a.nonzero());
+        results.push(a.one_hot(len));
+        results.push(a.full_like(start as f64));
+        let lists = [a.split(len, axis), a.split(axes.as_slice(), axis), a.chunk(len, axis),
+            a.unbind(axis), T::meshgrid(&[&a, &b]), T::meshgrid_xy(&[&a, &b, &a])];
+        results.extend(lists.into_iter().flatten().flatten().map(Ok));
         results.extend(DType::ALL.map(|dtype| a.to_dtype(dtype)));
         for y in results.into_iter().flatten() {
             prop_assert!(y.dims().iter().product::<usize>() == y.numel());

@@ -34,6 +34,7 @@ mod linear;
 mod linear_activation;
 mod memory;
 mod minimal;
+mod movement;
 mod mutation;
 mod nn;
 mod ops_page;

@@ -4,6 +4,8 @@ use smallvec::smallvec;
 
 use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, rule, rule_keeping};
 use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
+use crate::layout::SliceItem;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -27,6 +29,34 @@ pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> Sha
         let g = upstream.g;
         let source = wanted[1].then(|| g.gather(axis, &index)).transpose()?;
         Ok(smallvec![Some(g.clone()), source])
+    })
+}
+
+/// Rule of `scatter(x, axis, index, source)`: `x` gets the upstream gradient where it was not overwritten, `source` its
+/// elements at `index` for those elements that remained.
+pub(crate) fn scatter_rule<B: Backend>(axis: usize, index: Tensor<B>) -> SharedRule<B> {
+    rule_keeping(bytes_of([Some(index.data())]), move |upstream: &Upstream<'_, B>, wanted| {
+        let g = upstream.g;
+        let zero = Tensor::zeros((), g.dtype())?;
+        let x = wanted[0].then(|| g.scatter(axis, &index, &zero.broadcast_to(index.shape())?));
+        let source = wanted[1].then(|| {
+            let place = |i| Scalar::Int(i as i64);
+            let places = Tensor::from_scalars("scatter", *index.shape(), DType::I64, place)?;
+            let last = Tensor::zeros(g.shape(), DType::I64)?.scatter(axis, &index, &places)?;
+            let remained = last.gather(axis, &index)?.eq(&places)?;
+            Tensor::where_cond(&remained, &g.gather(axis, &index)?, &zero)
+        });
+        Ok(smallvec![x.transpose()?, source.transpose()?])
+    })
+}
+
+/// Rule of `slice_assign(x, items, source)`: `source` gets the slice of the upstream gradient, `x` the rest.
+pub(crate) fn slice_assign_rule<B: Backend>(items: Vec<SliceItem>) -> SharedRule<B> {
+    rule(move |upstream: &Upstream<'_, B>, wanted| {
+        let g = upstream.g;
+        let zero = || Tensor::zeros((), g.dtype());
+        let x = wanted[0].then(|| g.slice_assign(&items, &zero()?)).transpose()?;
+        Ok(smallvec![x, wanted[1].then(|| g.slice(&items)).transpose()?])
     })
 }
 

@@ -1,9 +1,12 @@
 //! Derivatives of views: the adjoints of moving elements.
 
+use smallvec::SmallVec;
+
 use crate::autodiff::graph::SharedRule;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::layout::AxisPart;
 use crate::shape::{AxisSet, Shape};
 use crate::tensor::Tensor;
 
@@ -55,6 +58,7 @@ fn spread<B: Backend>(
     let len = g.dims()[axis];
     let with_extent = |extent| g.shape().with_axis(axis, Some(extent));
     match step {
+        1 if len == dim => Ok(g.clone()),
         1 => {
             let before = Tensor::zeros(with_extent(start), g.dtype())?;
             let after = Tensor::zeros(with_extent(dim - start - len), g.dtype())?;
@@ -97,7 +101,11 @@ pub(crate) fn diagonal_rule<B: Backend>(shape: Shape, axes: [usize; 2]) -> Share
 /// g 0 0 0    n rows of c + 1 elements, read as rows of c, then cut or padded by zeros to r rows
 /// g 0 0 0
 /// ```
-fn on_diagonal<B: Backend>(g: &Tensor<B>, shape: Shape, axes: [usize; 2]) -> Result<Tensor<B>> {
+pub(crate) fn on_diagonal<B: Backend>(
+    g: &Tensor<B>,
+    shape: Shape,
+    axes: [usize; 2],
+) -> Result<Tensor<B>> {
     let [rows, cols] = axes.map(|axis| shape.dim(axis));
     let last = g.rank() - 1;
     let n = g.dims()[last];
@@ -123,4 +131,50 @@ fn on_diagonal<B: Backend>(g: &Tensor<B>, shape: Shape, axes: [usize; 2]) -> Res
         None => others.next().unwrap_or(last),
     });
     matrices.permute(&from.collect::<AxisSet>())
+}
+
+/// Rule of `roll` by pairs of an axis of `shape` and a shift: a roll by the rest of the extents.
+pub(crate) fn roll_rule<B: Backend>(
+    shape: Shape,
+    moves: SmallVec<[(usize, usize); 4]>,
+) -> SharedRule<B> {
+    let back = move |&(axis, shift): &(usize, usize)| {
+        (axis, (shape.dim(axis) - shift) % shape.dim(axis).max(1))
+    };
+    one_input(move |g: &Tensor<B>| g.rolled(moves.iter().map(back).collect()))
+}
+
+/// Rule of `pad`: along each axis, gradients are added up at the elements that the parts of the result repeat.
+pub(crate) fn pad_rule<B: Backend>(shape: Shape, axes: Vec<Vec<AxisPart>>) -> SharedRule<B> {
+    one_input(move |g: &Tensor<B>| {
+        let parts = axes.iter().enumerate().filter(|(_, parts)| !parts.is_empty());
+        parts
+            .rev()
+            .try_fold(g.clone(), |g, (axis, parts)| gathered(&g, axis, shape.dim(axis), parts))
+    })
+}
+
+/// Adds up the gradients of parts of an axis of extent `dim`, of which the first and the last may be filled.
+fn gathered<B: Backend>(
+    g: &Tensor<B>,
+    axis: usize,
+    dim: usize,
+    parts: &[AxisPart],
+) -> Result<Tensor<B>> {
+    let filled = |part: Option<&AxisPart>| match part {
+        Some(&AxisPart::Fill(len)) => len,
+        _ => 0,
+    };
+    let len = g.dims()[axis] - filled(parts.first()) - filled(parts.last());
+    let g = g.narrow(axis, filled(parts.first()), len)?;
+    let mut places = Vec::with_capacity(len);
+    for part in parts {
+        let AxisPart::From { start, len, step } = *part else { continue };
+        if len == g.dims()[axis] && step == 1 {
+            return spread(&g, axis, dim, start, step);
+        }
+        places.extend((0..len as isize).map(|i| start as i64 + (i * step) as i64));
+    }
+    let index = Tensor::from_vec(places, len)?;
+    Tensor::zeros(g.shape().with_axis(axis, Some(dim)), g.dtype())?.index_add(axis, &index, &g)
 }

@@ -1,4 +1,4 @@
-//! gather and scatter_add.
+//! gather, scatter_add and scatter.
 //!
 //! Addends are added to the previous value in row-major order of the source, with a rounding after each
 //! addition. Sums of 16-bit floats are computed in `f32` and rounded to 16 bits once.
@@ -210,18 +210,82 @@ fn add<T: Pod + Addend + Send + Sync>(
     Selection { values, rows }: &Selection<'_>,
     y: &mut [T],
 ) -> Result<()> {
-    let (source, extent) = (source.run::<T>(), x.shape().dim(axis));
+    let source = source.run::<T>();
     if let Some(rows) = rows {
-        add_rows(rows, extent, values, source, y);
+        add_rows(rows, x.shape().dim(axis), values, source, y);
         return Ok(());
     }
-    let outside = AtomicBool::new(false);
+    scatter_elements("scatter_add", x, axis, index, values, (source, y), T::plus)
+}
+
+/// Combines the elements of the source, one after the other, with those of `y`, a contiguous copy of `x`, at
+/// individual indices.
+fn scatter_elements<T: Pod + Send + Sync>(
+    op: &'static str,
+    x: &CpuTensor,
+    axis: usize,
+    index: &CpuTensor,
+    values: &[i64],
+    (source, y): (&[T], &mut [T]),
+    combine: impl Fn(T, T) -> T + Copy + Sync,
+) -> Result<()> {
+    let (extent, outside) = (x.shape().dim(axis), AtomicBool::new(false));
     let elements = Elements { axis, shape: *index.shape(), values, extent, outside };
-    elements.add(source, x.shape(), y);
+    elements.combine(source, x.shape(), y, combine);
     match elements.outside.load(Ordering::Relaxed) {
-        true => check_range("scatter_add", x, axis, values),
+        true => check_range(op, x, axis, values),
         false => Ok(()),
     }
+}
+
+pub(super) fn scatter(
+    x: &CpuTensor,
+    axis: usize,
+    index: &CpuTensor,
+    source: &CpuTensor,
+) -> Result<CpuTensor> {
+    let op = "scatter";
+    check_dtype(op, x, source.dtype())?;
+    check_same_shape(op, index, source)?;
+    let Selection { values, rows } = select(op, x, axis, index)?;
+    let mut out = copy::copied(op, x)?;
+    if source.numel() == 0 {
+        return Ok(out.finish());
+    }
+    let source = copy::contiguous(op, source)?;
+    for_size!(x.dtype().size(), T => {
+        let (source, y) = (source.run::<T>(), out.elements::<T>());
+        match &rows {
+            Some(rows) => assign_rows(rows, x.shape().dim(axis), &values, source, y),
+            None => scatter_elements(op, x, axis, index, &values, (source, y), |_, new| new)?,
+        }
+    });
+    Ok(out.finish())
+}
+
+/// Copies the rows of the source to their targets: to each the last that has it.
+fn assign_rows<T: Pod + Send + Sync>(
+    &Rows { below, .. }: &Rows,
+    extent: usize,
+    values: &[i64],
+    source: &[T],
+    y: &mut [T],
+) {
+    let mut rows = Buffer::scratch(extent * size_of::<i64>());
+    let rows = rows.as_slice_mut::<i64>();
+    rows.fill(-1);
+    for (row, &target) in (0..).zip(values) {
+        rows[target as usize] = row;
+    }
+    let rows = &*rows;
+    parallel::for_each_chunk_mut(y, below, copy::cost::<T>(), &|first, y| {
+        for (target, y) in (first..).zip(y.chunks_exact_mut(below)) {
+            if let Ok(row) = usize::try_from(rows[target % extent]) {
+                let row = target / extent * values.len() + row;
+                y.copy_from_slice(&source[row * below..][..below]);
+            }
+        }
+    });
 }
 
 /// Picoseconds of adding an element of a row, of adding a single element, and of checking an index.

@@ -4,6 +4,7 @@
 //! The tests are functions of the backend. [`backend_suite`](crate::testing::suite::backend_suite) lists them: those of
 //! the required methods, of which some cover all combinations of layouts, and those of methods that have a default.
 
+pub mod assign;
 pub mod elementwise;
 pub mod errors;
 pub mod half;

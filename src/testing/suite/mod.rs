@@ -137,6 +137,8 @@ macro_rules! __backend_suite {
         mod provided {
             $crate::__backend_suite! {
                 @tests backends;
+                assign: scatter_agrees, the_last_element_of_a_target_remains,
+                    scatters_out_of_range_are_errors, slice_assign_agrees, assemble_agrees;
                 elementwise: number_tests_agree;
                 movement: where_cond_agrees;
                 owned: accumulate_grad_leaves_copies_unchanged;

@@ -5,6 +5,7 @@ use swath::prelude::*;
 use swath::{ConvOptions, ConvTransposeOptions, Padding, PoolOptions};
 
 use super::cases::{ALL, DENSE, Suite, T};
+use super::movement::movement;
 
 /// Windows of images `[3, 4]`.
 fn windows() -> [Window; 3] {
@@ -15,7 +16,7 @@ fn windows() -> [Window; 3] {
     ]
 }
 
-/// Adds the cases of `op` if it is an op on images.
+/// Adds the cases of `op` if it is an op on images, or one that moves elements.
 pub fn images(op: &str, s: &mut Suite) {
     match op {
         "im2col" => {
@@ -156,6 +157,6 @@ pub fn images(op: &str, s: &mut Suite) {
             };
             s.add("of a convolution", &[&[2, 2, 4], &[2, 2, 3]], &ALL, f);
         }
-        _ => {}
+        _ => movement(op, s),
     }
 }

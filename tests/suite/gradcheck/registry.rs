@@ -228,6 +228,25 @@ const PARAMETRIC: &[Entry] = &[
         &[("first", "its part of g"), ("second", "its part of g")],
     ),
     (
+        "scatter",
+        "x with elements at indices along an axis replaced by those of `source`, of several the last.",
+        &[
+            ("x", "g, 0 where replaced"),
+            ("source", "g at the indices, 0 where another one remains"),
+        ],
+    ),
+    (
+        "slice_assign",
+        "x with a slice replaced by `source`.",
+        &[("x", "g, 0 in the slice"), ("source", "the slice of g")],
+    ),
+    (
+        "pad",
+        "Elements added to the ends of axes, or removed.",
+        &[("x", "g added up at the elements that were repeated, 0 where removed")],
+    ),
+    ("roll", "Elements moved along axes, from one end to the other.", &[("x", "g moved back")]),
+    (
         "reshape",
         "The same elements in another shape; also `flatten`.",
         &[("x", "g in the shape of x")],
@@ -264,9 +283,55 @@ pub struct Composed {
 /// Methods made of recorded ops.
 pub const COMPOSED: &[Composed] = &[
     Composed {
-        name: "pad",
-        formula: "Elements added to the ends of axes, or removed.",
-        ops: "`narrow`, `flip`, `broadcast_to`, `cat`",
+        name: "stack",
+        formula: "Tensors joined along a new axis.",
+        ops: "`unsqueeze`, `cat`",
+    },
+    Composed {
+        name: "split",
+        formula: "An axis cut into parts: `split`, `chunk`, `unbind`.",
+        ops: "`narrow`, `squeeze`",
+    },
+    Composed {
+        name: "repeat",
+        formula: "Axes repeated as a whole: `repeat`, `tile`.",
+        ops: "`reshape`, `broadcast_to`",
+    },
+    Composed { name: "movedim", formula: "Axes moved to other places.", ops: "`permute`" },
+    Composed {
+        name: "tril",
+        formula: "Matrices, 0 above or below a diagonal: `tril`, `triu`.",
+        ops: "`where_cond`",
+    },
+    Composed {
+        name: "diag",
+        formula: "A matrix of its diagonal, or the diagonal of matrices.",
+        ops: "`cat`, `reshape`, `pad`, or `narrow`, `diagonal`",
+    },
+    Composed {
+        name: "meshgrid",
+        formula: "Vectors as the axes of a grid: `meshgrid`, `meshgrid_xy`.",
+        ops: "`reshape`, `broadcast_to`",
+    },
+    Composed {
+        name: "index",
+        formula: "Elements at indices of several axes.",
+        ops: "`permute`, `reshape`, `index_select`",
+    },
+    Composed {
+        name: "index_put",
+        formula: "x with elements at indices of several axes replaced.",
+        ops: "`permute`, `reshape`, `scatter`",
+    },
+    Composed {
+        name: "masked_select",
+        formula: "Elements where a mask is not 0, as a vector.",
+        ops: "`reshape`, `index_select`",
+    },
+    Composed {
+        name: "masked_scatter",
+        formula: "x with the elements where a mask is not 0 replaced.",
+        ops: "`reshape`, `scatter`",
     },
     Composed {
         name: "interpolate",

@@ -1,4 +1,4 @@
-//! gather and scatter_add with an individual index for every element.
+//! gather, scatter_add and scatter with an individual index for every element.
 //!
 //! ```text
 //! if there are axes below `axis`, with the extents of the index:
@@ -9,14 +9,13 @@
 //! else: access the elements in place, along the innermost axis
 //! ```
 //!
-//! One thread adds to each target, in row-major order of the source. Indices are checked as they are used;
+//! One thread writes to each target, in row-major order of the source. Indices are checked as they are used;
 //! after one that is out of range the result is invalid.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
-use swath_kernels::Addend;
 
 use super::super::CpuTensor;
 use super::super::copy;
@@ -92,26 +91,34 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// `y[i, index[i, j, …], …] += x[i, j, …]`; `y` is contiguous and of this shape.
-    pub fn add<T: Pod + Addend + Send + Sync>(&self, x: &[T], shape: &Shape, y: &mut [T]) {
+    /// Replaces `y[i, index[i, j, …], …]` by the result of `combine` for it and `x[i, j, …]`; `y` is contiguous and of
+    /// this shape.
+    pub fn combine<T: Pod + Send + Sync>(
+        &self,
+        x: &[T],
+        shape: &Shape,
+        y: &mut [T],
+        combine: impl Fn(T, T) -> T + Copy + Sync,
+    ) {
         let same_above = shape.dims()[..self.axis] == self.shape.dims()[..self.axis];
         let (above, along, below) = self.extents();
         if same_above && self.has_columns(shape) {
             let rows = self.extent;
             return self.for_each_matrix::<T>(above, rows, below, y, &|i, matrix, strips, y| {
                 let len = along * below;
-                self.add_columns(&x[i * len..][..len], i, matrix, strips, y);
+                self.combine_columns(&x[i * len..][..len], i, matrix, strips, y, combine);
             });
         }
         let layout = Layout::contiguous(*shape);
         if !same_above {
-            return self.add_in_place(x, &layout, 0..x.len(), y, 0);
+            return self.combine_in_place(x, &layout, 0..x.len(), (y, 0), combine);
         }
         let block: usize = shape.dims()[self.axis..].iter().product();
         let len = along * below;
         for_each_band(above, COST.times(len), Band::new(y, block), |range, y| {
             let first = range.start * block;
-            self.add_in_place(x, &layout, range.start * len..range.end * len, y, first);
+            let range = range.start * len..range.end * len;
+            self.combine_in_place(x, &layout, range, (y, first), combine);
         });
     }
 
@@ -194,13 +201,14 @@ impl Elements<'_> {
         }
     }
 
-    fn add_columns<T: Pod + Addend>(
+    fn combine_columns<T: Pod>(
         &self,
         x: &[T],
         i: usize,
         matrix: Matrix,
         strips: Range<usize>,
         mut y: Columns<'_, T>,
+        combine: impl Fn(T, T) -> T,
     ) {
         let Matrix { below, pitch, .. } = matrix;
         let values = &self.values[i * x.len()..][..x.len()];
@@ -214,7 +222,7 @@ impl Elements<'_> {
                     for (j, (&index, &x)) in place.clone().zip(values.iter().zip(x)) {
                         let Some(at) = self.within(index) else { return };
                         let y = &mut y.row(at)[j];
-                        *y = y.plus(x);
+                        *y = combine(*y, x);
                     }
                 }
                 continue;
@@ -227,7 +235,7 @@ impl Elements<'_> {
                 for (j, (&index, &x)) in values.iter().zip(x).enumerate() {
                     let Some(at) = self.within(index) else { return };
                     let y = &mut packed[at * pitch + j];
-                    *y = y.plus(x);
+                    *y = combine(*y, x);
                 }
             }
             for (row, from) in packed.chunks_exact(pitch).enumerate() {
@@ -250,14 +258,14 @@ impl Elements<'_> {
         });
     }
 
-    /// Adds a range of the source to `y`, which begins at position `first` of the result.
-    fn add_in_place<T: Addend>(
+    /// Combines a range of the source with `y`, which begins at position `first` of the result.
+    fn combine_in_place<T: Copy>(
         &self,
         x: &[T],
         layout: &Layout,
         range: Range<usize>,
-        y: &mut [T],
-        first: usize,
+        (y, first): (&mut [T], usize),
+        combine: impl Fn(T, T) -> T,
     ) {
         let (stride, nest) = (layout.strides()[self.axis], self.nest(layout));
         for (base, step, span) in rows(&nest, 0, range) {
@@ -265,7 +273,7 @@ impl Elements<'_> {
             for (j, (&index, &x)) in (0..).zip(values) {
                 let Some(at) = self.within(index) else { return };
                 let y = &mut y[base.wrapping_add_signed(j * step + at as isize * stride) - first];
-                *y = y.plus(x);
+                *y = combine(*y, x);
             }
         }
     }

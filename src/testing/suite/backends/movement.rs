@@ -12,7 +12,7 @@ use swath::{Arg, Backend, DType, Scalar, Shape, SliceItem, TensorData};
 
 const EXACT: Tolerance = Tolerance::EXACT;
 
-fn fill() -> Fill {
+pub(super) fn fill() -> Fill {
     Fill::plain(-4.0, 4.0).with(4, Specials::All)
 }
 
@@ -258,9 +258,9 @@ pub fn where_cond_agrees<B: Tested>() {
 }
 
 /// Shape of `x`, axis, shape of the tensor of indices.
-type IndexCase = (&'static [usize], usize, &'static [usize]);
+pub(super) type IndexCase = (&'static [usize], usize, &'static [usize]);
 
-const INDEX_CASES: [IndexCase; 17] = [
+pub(super) const INDEX_CASES: [IndexCase; 17] = [
     (&[7], 0, &[12]),
     (&[7], 0, &[0]),
     (&[1], 0, &[3]),
@@ -281,14 +281,14 @@ const INDEX_CASES: [IndexCase; 17] = [
     (&[0, 5], 0, &[2, 5]),
 ];
 
-fn indices(rng: &mut Rng, case: IndexCase, arrangement: Arrangement) -> Input {
+pub(super) fn indices(rng: &mut Rng, case: IndexCase, arrangement: Arrangement) -> Input {
     let (shape, axis, index_shape) = case;
     let extent = shape[axis].max(1);
     Input::new(DType::I64, index_shape, arrangement, || Scalar::Int(rng.below(extent) as i64))
 }
 
 /// Pairs of arrangements: by default every second one, alternating with `turn`.
-fn pairings(turn: usize) -> impl Iterator<Item = [usize; 2]> {
+pub(super) fn pairings(turn: usize) -> impl Iterator<Item = [usize; 2]> {
     let count = Arrangement::ALL.len();
     let pairs = (0..count).flat_map(move |a| (0..count).map(move |b| [a, b]));
     pairs.filter(move |[a, b]| is_sampled(turn + a + b, 2))

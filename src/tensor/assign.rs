@@ -1,0 +1,385 @@
+//! Elements that are replaced, and elements that masks and several indices select.
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::index::{scatter_rule, slice_assign_rule};
+use crate::backend::{Backend, TensorData};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::SliceItem;
+use crate::shape::{Axis, AxisSet, Shape, broadcast_shape_for};
+
+use super::Tensor;
+use super::index::{as_index, check_index, expand_index};
+
+/// Replacing elements gives a new tensor; gradients reach both operands.
+impl<B: Backend> Tensor<B> {
+    /// Returns a copy with `out[i, index[i, j, …], …] = source[i, j, …]` for axis 1, and likewise for others. `index` and
+    /// `source` have the same shape, as in [`scatter_add`](Tensor::scatter_add). Of several elements with one target,
+    /// the last in row-major order of `source` remains, and it alone has a gradient.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::zeros(3, DType::F32)?;
+    /// let y = x.scatter(0, &tensor![i64; 2, 0, 2], &tensor![1.0, 2.0, 3.0])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 0.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::AxisOutOfRange`]; [`Error::IndexOutOfRange`] for an
+    /// index outside the axis.
+    pub fn scatter(
+        &self,
+        axis: impl Into<Axis>,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<Self> {
+        B::engine_scatter(self, axis.into(), index, source)
+    }
+
+    pub(crate) fn scatter_body(
+        x: &Tensor<B>,
+        axis: Axis,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<Self> {
+        let op = "scatter";
+        let axis = axis.resolve(op, x.shape())?;
+        let index = as_index(op, index)?;
+        check_index(op, x.shape(), axis, &index)?;
+        if index.shape() != source.shape() {
+            return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
+        }
+        x.check_dtype(op, source.dtype())?;
+        let data = B::scatter(x.data(), axis, index.data(), source.data())?;
+        Ok(record(op, data, &[x, source], |_| scatter_rule(axis, index)))
+    }
+
+    /// Returns a copy in which `source`, broadcast, replaces the slice that `items`, written with [`s!`](crate::s),
+    /// select.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::zeros((2, 3), DType::F32)?;
+    /// let y = x.slice_assign(s![.., 1..], &tensor![1.0, 2.0])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if `source` does not broadcast to the slice; [`Error::DTypeMismatch`];
+    /// [`Error::IndexOutOfRange`] for an index outside its axis.
+    pub fn slice_assign(&self, items: impl AsRef<[SliceItem]>, source: &Tensor<B>) -> Result<Self> {
+        B::engine_slice_assign(self, items.as_ref(), source)
+    }
+
+    pub(crate) fn slice_assign_body(
+        x: &Tensor<B>,
+        items: &[SliceItem],
+        source: &Tensor<B>,
+    ) -> Result<Self> {
+        let op = "slice_assign";
+        let mut data = x.data().clone();
+        Tensor::assign(op, &mut data, items, source)?;
+        Ok(record(op, data, &[x, source], |_| slice_assign_rule(items.to_vec())))
+    }
+
+    /// Replaces a slice of this tensor as [`slice_assign`](Tensor::slice_assign) does: in place if nothing else shares
+    /// the storage, else in a copy. For what grows or changes from step to step, such as a cache of keys and values.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let mut x = Tensor::<CpuBackend>::zeros((2, 3), DType::F32)?;
+    /// x.set_slice(s![1], &tensor![1.0, 2.0, 3.0])?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.0, 0.0, 1.0, 2.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`slice_assign`](Tensor::slice_assign); [`Error::InvalidArgument`] if this tensor or `source` is tracked,
+    /// because a change in place has no gradient.
+    pub fn set_slice(&mut self, items: impl AsRef<[SliceItem]>, source: &Tensor<B>) -> Result<()> {
+        let op = "set_slice";
+        if self.is_tracked() || source.is_tracked() {
+            let reason = format!(
+                "the tensor of shape {} or the source of shape {} is tracked; use slice_assign",
+                self.shape(),
+                source.shape()
+            );
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        Tensor::assign(op, self.data_mut(), items.as_ref(), source)
+    }
+
+    fn assign(
+        op: &'static str,
+        x: &mut B::Tensor,
+        items: &[SliceItem],
+        source: &Tensor<B>,
+    ) -> Result<()> {
+        let target = x.layout().slice(op, items)?;
+        if x.dtype() != source.dtype() {
+            let (lhs, rhs, shape) = (x.dtype(), source.dtype(), *x.shape());
+            return Err(Error::DTypeMismatch { op, lhs, rhs, shape });
+        }
+        let source = source
+            .layout()
+            .broadcast_to(op, target.shape())
+            .and_then(|layout| B::view(source.data(), layout))?;
+        B::slice_assign(x, items, &source).map_err(|error| error.named(op))
+    }
+
+    /// Picks elements by indices of several axes: NumPy's advanced indexing. The index tensors are broadcast together, to
+    /// a shape s, and element i of the result is the one at `indices[0][i]`, `indices[1][i]`, …. `None`, and an axis
+    /// without an entry, takes an axis whole. The axes of s replace the indexed ones, or come first if those are not
+    /// adjacent. Negative indices count from the end. The gradient is accumulated by
+    /// [`index_add`](Tensor::index_add).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+    /// let picked = x.index(&[Some(&tensor![i64; 0, -1]), Some(&tensor![i64; 1, 0])])?;
+    /// assert_eq!(picked.to_vec::<f32>()?, [2.0, 5.0]);
+    /// let rows = x.index(&[Some(&tensor![i64; [2, 0]])])?;
+    /// assert_eq!(rows.dims(), [1, 2, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`] for more entries than axes; [`Error::ShapeMismatch`] if the index tensors do not
+    /// broadcast together; [`Error::DTypeMismatch`] if one is not of integers; [`Error::IndexOutOfRange`].
+    pub fn index(&self, indices: &[Option<&Tensor<B>>]) -> Result<Self> {
+        B::engine_index(self, indices)
+    }
+
+    pub(crate) fn index_body(x: &Tensor<B>, indices: &[Option<&Tensor<B>>]) -> Result<Self> {
+        let op = "index";
+        let Some(selection) = Selection::new(op, x.shape(), indices)? else { return Ok(x.clone()) };
+        let picked = || {
+            let x = x.permute(&selection.order)?.reshape(selection.merged)?;
+            x.index_select(1, &selection.index)?.reshape(selection.result)
+        };
+        picked().map_err(|error| error.named(op))
+    }
+
+    /// Returns a copy in which `source`, broadcast, replaces the elements that [`index`](Tensor::index) picks. Of several
+    /// elements with one target, the last in row-major order of the selection remains, and it alone has a gradient.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::zeros((2, 3), DType::F32)?;
+    /// let y = x.index_put(&[None, Some(&tensor![i64; 0, -1])], &tensor![1.0, 2.0])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0, 2.0, 1.0, 0.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`index`](Tensor::index); [`Error::ShapeMismatch`] if `source` does not broadcast to the selection;
+    /// [`Error::DTypeMismatch`].
+    pub fn index_put(&self, indices: &[Option<&Tensor<B>>], source: &Tensor<B>) -> Result<Self> {
+        B::engine_index_put(self, indices, source)
+    }
+
+    pub(crate) fn index_put_body(
+        x: &Tensor<B>,
+        indices: &[Option<&Tensor<B>>],
+        source: &Tensor<B>,
+    ) -> Result<Self> {
+        let op = "index_put";
+        x.check_dtype(op, source.dtype())?;
+        let Some(selection) = Selection::new(op, x.shape(), indices)? else {
+            return x.slice_assign([], source).map_err(|error| error.named(op));
+        };
+        let Selection { order, merged, index, result } = selection;
+        let put = || {
+            let source = source.broadcast_to(result)?;
+            let x = x.permute(&order)?;
+            let index = expand_index(op, &merged, 1, &index)?;
+            let source = source.reshape(*index.shape())?;
+            let y = x.reshape(merged)?.scatter(1, &index, &source)?.reshape(*x.shape())?;
+            let mut inverse = order.clone();
+            for (to, &from) in order.iter().enumerate() {
+                inverse[from] = to;
+            }
+            y.permute(&inverse)
+        };
+        put().map_err(|error| error.named(op))
+    }
+
+    /// Picks the elements where `mask` is not zero, in row-major order, as a vector. Shapes broadcast. The gradient is
+    /// that of [`index_select`](Tensor::index_select).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, -2.0], [3.0, -4.0]];
+    /// assert_eq!(x.masked_select(&x.gt(0.0)?)?.to_vec::<f32>()?, [1.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`].
+    pub fn masked_select(&self, mask: &Tensor<B>) -> Result<Self> {
+        B::engine_masked_select(self, mask)
+    }
+
+    pub(crate) fn masked_select_body(x: &Tensor<B>, mask: &Tensor<B>) -> Result<Self> {
+        let op = "masked_select";
+        let shape = broadcast_shape_for(op, x.shape(), mask.shape())?;
+        let select = || {
+            let index = mask.detach().broadcast_to(shape)?.true_positions()?;
+            let count = index.len();
+            let x = x.broadcast_to(shape)?.reshape(shape.numel())?;
+            x.index_select(0, &Tensor::from_vec(index, count)?)
+        };
+        select().map_err(|error| error.named(op))
+    }
+
+    /// Returns a copy in which the elements where `mask`, broadcast, is not zero are replaced by the first elements of
+    /// `source`, both in row-major order.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (x, mask) = (tensor![1.0, 2.0, 3.0], tensor![bool; true, false, true]);
+    /// assert_eq!(x.masked_scatter(&mask, &tensor![7.0, 8.0, 9.0])?.to_vec::<f32>()?, [7.0, 2.0, 8.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if `mask` does not broadcast to this tensor's shape; [`Error::DTypeMismatch`];
+    /// [`Error::InvalidArgument`] if `source` has too few elements.
+    pub fn masked_scatter(&self, mask: &Tensor<B>, source: &Tensor<B>) -> Result<Self> {
+        let op = "masked_scatter";
+        let scatter = || {
+            let index = mask.detach().broadcast_to(self.shape())?.true_positions()?;
+            let (count, given) = (index.len(), source.numel());
+            if count > given {
+                let reason = format!("expected a source of {count} elements, got {given}");
+                return Err(Error::InvalidArgument { op, reason });
+            }
+            let source = source.reshape(given)?.narrow(0, 0, count)?;
+            let flat = self.reshape(self.numel())?;
+            flat.scatter(0, &Tensor::from_vec(index, count)?, &source)?.reshape(self.shape())
+        };
+        scatter().map_err(|error| error.named(op))
+    }
+
+    /// Indices of the elements that are not zero, in row-major order, as `[n, rank]`, `I64`. NaN is not zero.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let places = tensor![[0.0, 5.0], [6.0, 0.0]].nonzero()?;
+    /// assert_eq!((places.dims(), places.to_vec::<i64>()?), (&[2, 2][..], vec![0, 1, 1, 0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the backend, such as [`Error::OutOfMemory`].
+    pub fn nonzero(&self) -> Result<Self> {
+        B::engine_nonzero(self)
+    }
+
+    pub(crate) fn nonzero_body(x: &Tensor<B>) -> Result<Self> {
+        let positions = x.true_positions()?;
+        let shape = Shape::new([positions.len(), x.rank()]);
+        let mut indices = Vec::with_capacity(shape.numel());
+        for position in positions {
+            let mut rest = position;
+            let start = indices.len();
+            indices.resize(start + x.rank(), 0);
+            for (index, &dim) in indices[start..].iter_mut().zip(x.dims()).rev() {
+                (*index, rest) = (rest % dim as i64, rest / dim as i64);
+            }
+        }
+        Tensor::from_vec(indices, shape)
+    }
+
+    /// Positions in row-major order of the elements that are not zero.
+    fn true_positions(&self) -> Result<Vec<i64>> {
+        let flags = Tensor::<B>::from_data(B::cast(self.data(), DType::Bool)?).to_vec::<bool>()?;
+        Ok((0..).zip(flags).filter_map(|(position, flag)| flag.then_some(position)).collect())
+    }
+
+    /// Makes of each element i of these integers `[…]` a row of `classes` elements, as `[…, classes]`, `I64`: 1 at index
+    /// i, else 0.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let rows = tensor![i64; 2, 0].one_hot(3)?;
+    /// assert_eq!((rows.dims(), rows.to_vec::<i64>()?), (&[2, 3][..], vec![0, 0, 1, 1, 0, 0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DTypeMismatch`] if the elements are not integers; [`Error::IndexOutOfRange`] for one outside
+    /// `0..classes`; [`Error::TooManyAxes`].
+    pub fn one_hot(&self, classes: usize) -> Result<Self> {
+        let op = "one_hot";
+        let rows = || {
+            let index = as_index(op, self)?.unsqueeze(-1)?;
+            let ones = Tensor::ones((), DType::I64)?.broadcast_to(index.shape())?;
+            let shape = index.shape().with_axis(self.rank(), Some(classes));
+            Tensor::zeros(shape, DType::I64)?.scatter(-1, &index, &ones)
+        };
+        rows().map_err(|error| error.named(op))
+    }
+}
+
+/// Elements that index tensors of several axes select, as slices along one axis.
+struct Selection<B: Backend> {
+    /// Permutation that makes the indexed axes adjacent: they stay in their order, or become the first.
+    order: AxisSet,
+    /// Shape of the permuted tensor with the indexed axes merged: `[above, indexed, below]`.
+    merged: Shape,
+    /// Positions along the merged axis, `[n]`.
+    index: Tensor<B>,
+    /// Shape of the selection.
+    result: Shape,
+}
+
+impl<B: Backend> Selection<B> {
+    /// `None` if no axis is indexed.
+    fn new(
+        op: &'static str,
+        shape: &Shape,
+        indices: &[Option<&Tensor<B>>],
+    ) -> Result<Option<Self>> {
+        if indices.len() > shape.ndim() {
+            let axis = indices.len() as isize - 1;
+            return Err(Error::AxisOutOfRange { op, axis, shape: *shape });
+        }
+        let given = indices.iter().enumerate().filter_map(|(axis, index)| Some((axis, (*index)?)));
+        let given: Vec<(usize, &Tensor<B>)> = given.collect();
+        let Some(&(first, index)) = given.first() else { return Ok(None) };
+        let common = given.iter().try_fold(*index.shape(), |common, (_, index)| {
+            broadcast_shape_for(op, &common, index.shape())
+        })?;
+        let mut places = Vec::new();
+        for (turn, &(axis, index)) in given.iter().enumerate() {
+            let extent = shape.dim(axis) as i64;
+            let index = as_index(op, index)?.broadcast_to(common)?.to_vec::<i64>()?;
+            places.resize(index.len(), 0);
+            for (place, at) in places.iter_mut().zip(index) {
+                let from_front = if at < 0 { at.saturating_add(extent) } else { at };
+                if !(0..extent).contains(&from_front) {
+                    return Err(Error::IndexOutOfRange { op, index: at, axis, shape: *shape });
+                }
+                *place = if turn == 0 { from_front } else { *place * extent + from_front };
+            }
+        }
+        let is_indexed = |axis: &usize| given.iter().any(|(indexed, _)| indexed == axis);
+        let (count, last) = (given.len(), given.last().map_or(first, |&(axis, _)| axis));
+        let above = if last - first + 1 == count { first } else { 0 };
+        let mut order: AxisSet = (0..shape.ndim()).filter(|axis| !is_indexed(axis)).collect();
+        for (i, &(axis, _)) in given.iter().enumerate() {
+            order.insert(above + i, axis);
+        }
+        let dims: AxisSet = order.iter().map(|&axis| shape.dim(axis)).collect();
+        let (before, after) = (&dims[..above], &dims[above + count..]);
+        let merged: [usize; 3] =
+            [before, &dims[above..above + count], after].map(|dims| dims.iter().product());
+        let result = [before, common.dims(), after].concat().into();
+        let len = places.len();
+        let index = Tensor::from_vec(places, len)?;
+        Ok(Some(Selection { order, merged: merged.into(), index, result }))
+    }
+}

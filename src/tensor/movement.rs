@@ -1,0 +1,471 @@
+//! Joining, cutting and repeating tensors, and reordering their elements.
+
+use smallvec::SmallVec;
+
+use crate::autodiff::graph::record;
+use crate::autodiff::ops::view::{on_diagonal, roll_rule};
+use crate::backend::Backend;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::layout::AxisPart;
+use crate::shape::{Axes, Axis, AxisSet, Shape};
+
+use super::{PadMode, Tensor};
+
+/// Extents of the parts that [`Tensor::split`] makes: `2`, `[1, 3]`, a vector or a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SplitSizes {
+    /// Every part has this extent; the last may have fewer elements.
+    Every(usize),
+    /// The extents of the parts, which add up to that of the axis.
+    Each(Vec<usize>),
+}
+
+impl From<usize> for SplitSizes {
+    fn from(size: usize) -> Self {
+        SplitSizes::Every(size)
+    }
+}
+
+macro_rules! split_sizes_from {
+    ($([$($generics:tt)*] $t:ty;)*) => {$(
+        impl<$($generics)*> From<$t> for SplitSizes {
+            fn from(sizes: $t) -> Self {
+                SplitSizes::Each(sizes.to_vec())
+            }
+        }
+    )*};
+}
+split_sizes_from! { [] &[usize]; [] Vec<usize>; [const N: usize] [usize; N]; [const N: usize] &[usize; N]; }
+
+/// Numbers of elements by which [`Tensor::roll`] moves others: `1`, `-2`, `[1, -2]`, a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shifts(SmallVec<[i64; 4]>);
+
+macro_rules! shifts_from {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Shifts {
+            fn from(shift: $t) -> Self {
+                Shifts::from([shift])
+            }
+        }
+
+        impl From<&[$t]> for Shifts {
+            fn from(shifts: &[$t]) -> Self {
+                Shifts(shifts.iter().map(|&shift| shift as i64).collect())
+            }
+        }
+
+        impl<const N: usize> From<[$t; N]> for Shifts {
+            fn from(shifts: [$t; N]) -> Self {
+                Shifts::from(shifts.as_slice())
+            }
+        }
+    )*};
+}
+shifts_from!(i32 i64 isize);
+
+/// Parts that are cut from a tensor are views of it.
+impl<B: Backend> Tensor<B> {
+    /// Joins tensors of one shape along a new axis before `axis`; −1 appends it.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (a, b) = (tensor![1.0, 2.0], tensor![3.0, 4.0]);
+    /// let rows = Tensor::stack(&[&a, &b], 0)?;
+    /// assert_eq!((rows.dims(), rows.to_vec::<f32>()?), (&[2, 2][..], vec![1.0, 2.0, 3.0, 4.0]));
+    /// assert_eq!(Tensor::stack(&[&a, &b], -1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an empty list; [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`];
+    /// [`Error::AxisOutOfRange`]; [`Error::TooManyAxes`].
+    pub fn stack(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
+        B::engine_stack(tensors, axis.into())
+    }
+
+    pub(crate) fn stack_body(tensors: &[&Tensor<B>], axis: Axis) -> Result<Self> {
+        let op = "stack";
+        let Some(first) = tensors.first() else {
+            let reason = "expected at least one tensor".to_owned();
+            return Err(Error::InvalidArgument { op, reason });
+        };
+        let axis = axis.resolve_in(op, first.shape(), first.rank() + 1)?;
+        let parts = tensors.iter().map(|x| {
+            first.check_like(op, x)?;
+            x.unsqueeze(axis)
+        });
+        let joined = || {
+            let parts = parts.collect::<Result<SmallVec<[_; 4]>>>()?;
+            Tensor::cat(&parts.iter().collect::<SmallVec<[_; 4]>>(), axis)
+        };
+        joined().map_err(|error| error.named(op))
+    }
+
+    /// Cuts an axis into parts of the given extent, of which the last may be shorter, or of the extents of a list. An
+    /// empty axis gives one empty part.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::arange(0., 5., 1.)?;
+    /// let parts = x.split(2, 0)?;
+    /// assert_eq!(parts[1].to_vec::<f32>()?, [2.0, 3.0]);
+    /// assert_eq!(parts[2].to_vec::<f32>()?, [4.0]);
+    /// assert_eq!(x.split([1, 4], 0)?[1].to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`]; [`Error::InvalidArgument`] for parts of no elements, or if the extents of a list do
+    /// not add up to that of the axis.
+    pub fn split(&self, sizes: impl Into<SplitSizes>, axis: impl Into<Axis>) -> Result<Vec<Self>> {
+        B::engine_split(self, sizes.into(), axis.into())
+    }
+
+    pub(crate) fn split_body(x: &Tensor<B>, sizes: SplitSizes, axis: Axis) -> Result<Vec<Self>> {
+        let op = "split";
+        let axis = axis.resolve(op, x.shape())?;
+        let dim = x.dims()[axis];
+        let sizes = match sizes {
+            SplitSizes::Every(0) if dim > 0 => {
+                let reason = format!("parts of 0 elements of axis {axis} of shape {}", x.shape());
+                return Err(Error::InvalidArgument { op, reason });
+            }
+            SplitSizes::Every(size) => {
+                let starts = (0..dim.max(1)).step_by(size.max(1));
+                starts.map(|start| size.min(dim - start)).collect()
+            }
+            SplitSizes::Each(sizes) => sizes,
+        };
+        let total = sizes.iter().fold(0usize, |sum, &size| sum.saturating_add(size));
+        if total != dim {
+            let shape = x.shape();
+            let reason =
+                format!("parts of {total} elements in all, of axis {axis} of shape {shape}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let mut start = 0;
+        let parts = sizes.into_iter().map(|size| {
+            let part = x.narrow(axis, start, size);
+            start += size;
+            part
+        });
+        parts.collect()
+    }
+
+    /// Cuts an axis into at most `count` parts of one extent, of which the last may be shorter: PyTorch's `chunk`. There
+    /// are fewer parts if that many elements suffice.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let parts = Tensor::<CpuBackend>::arange(0., 7., 1.)?.chunk(3, 0)?;
+    /// assert_eq!(parts.iter().map(Tensor::numel).collect::<Vec<_>>(), [3, 3, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`]; [`Error::InvalidArgument`] for 0 parts.
+    pub fn chunk(&self, count: usize, axis: impl Into<Axis>) -> Result<Vec<Self>> {
+        let op = "chunk";
+        let axis = axis.into().resolve(op, self.shape())?;
+        if count == 0 {
+            let reason = format!("0 parts of axis {axis} of shape {}", self.shape());
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        self.split(self.dims()[axis].div_ceil(count), axis)
+    }
+
+    /// Cuts an axis into its indices, each without the axis.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let columns = tensor![[1.0, 2.0], [3.0, 4.0]].unbind(1)?;
+    /// assert_eq!(columns[1].to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`].
+    pub fn unbind(&self, axis: impl Into<Axis>) -> Result<Vec<Self>> {
+        let axis = axis.into().resolve("unbind", self.shape())?;
+        (0..self.dims()[axis]).map(|i| self.narrow(axis, i, 1)?.squeeze(axis)).collect()
+    }
+
+    /// Repeats the tensor `counts[i]` times along axis i: PyTorch's `repeat`. With more counts than axes, axes are
+    /// added in front. The result is a view if only axes of one element are repeated, else a copy.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0].repeat((2, 2))?;
+    /// assert_eq!(x.dims(), [2, 4]);
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for fewer counts than axes; [`Error::Overflow`] if the result is too large;
+    /// [`Error::TooManyAxes`].
+    pub fn repeat(&self, counts: impl Into<Shape>) -> Result<Self> {
+        B::engine_repeat(self, "repeat", counts.into())
+    }
+
+    /// Repeats the tensor as [`repeat`](Tensor::repeat) does, with counts for the last axes: NumPy's `tile`. Axes
+    /// without a count are not repeated.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]].tile(2)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if the result is too large; [`Error::TooManyAxes`].
+    pub fn tile(&self, counts: impl Into<Shape>) -> Result<Self> {
+        let counts: Shape = counts.into();
+        counts.validate("tile")?;
+        let ones = (counts.ndim()..self.rank()).map(|_| 1);
+        let counts = ones.chain(counts.dims().iter().copied()).collect();
+        B::engine_repeat(self, "tile", counts)
+    }
+
+    /// Before each repeated axis, an axis of extent 1 is broadcast to the count; axes that are not repeated are merged:
+    /// `[a, b, c]`, b repeated n times, is `[a, 1, b c]`, broadcast to `[a, n, b c]`, read as `[a, n b, c]`.
+    pub(crate) fn repeat_body(x: &Tensor<B>, op: &'static str, counts: Shape) -> Result<Self> {
+        /// Axes repeated at once: with the merged axes before and after each they are at most `MAX_RANK`.
+        const AT_ONCE: usize = 3;
+        counts.validate(op)?;
+        let Some(lead) = counts.ndim().checked_sub(x.rank()) else {
+            let (counts, shape) = (counts.ndim(), x.shape());
+            let reason = format!("expected a count for each axis of shape {shape}, got {counts}");
+            return Err(Error::InvalidArgument { op, reason });
+        };
+        let mut dims: Shape =
+            std::iter::repeat_n(1, lead).chain(x.dims().iter().copied()).collect();
+        let mut y = x.reshape(dims)?;
+        let repeated = (0..dims.ndim()).filter(|&axis| counts.dim(axis) != 1);
+        for axes in repeated.collect::<AxisSet>().chunks(AT_ONCE) {
+            let (mut from, mut to) = (AxisSet::new(), AxisSet::new());
+            for axis in 0..dims.ndim() {
+                let (dim, count) = (dims.dim(axis), counts.dim(axis));
+                if axes.contains(&axis) {
+                    from.push(1);
+                    to.push(count);
+                    dims.dims_mut()[axis] = dim.saturating_mul(count);
+                } else if let (Some(last), Some(same)) = (from.last_mut(), to.last_mut())
+                    && last == same
+                {
+                    (*last, *same) = (*last * dim, *last * dim);
+                    continue;
+                }
+                from.push(dim);
+                to.push(dim);
+            }
+            dims.validate(op)?;
+            let (from, to) = (Shape::new(from), Shape::new(to));
+            y = y.reshape(from)?.broadcast_to(to)?.reshape(dims)?;
+        }
+        Ok(y)
+    }
+
+    /// Moves the elements along one or several axes by as many places as `shifts` say, those that leave an end to the
+    /// other one: NumPy's `roll`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    /// assert_eq!(x.roll(1, 1)?.to_vec::<f32>()?, [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]);
+    /// assert_eq!(x.roll([1, -1], [0, 1])?.to_vec::<f32>()?, [5.0, 6.0, 4.0, 2.0, 3.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] unless there are as many shifts as axes; [`Error::AxisOutOfRange`];
+    /// [`Error::RepeatedAxis`].
+    pub fn roll(&self, shifts: impl Into<Shifts>, axes: impl Into<Axes>) -> Result<Self> {
+        B::engine_roll(self, shifts.into(), axes.into())
+    }
+
+    pub(crate) fn roll_body(x: &Tensor<B>, Shifts(shifts): Shifts, axes: Axes) -> Result<Self> {
+        let op = "roll";
+        let axes = axes.resolve(op, x.shape())?;
+        if shifts.len() != axes.len() {
+            let reason = format!("{} shifts for {} axes", shifts.len(), axes.len());
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let shift = |(axis, shift): (usize, i64)| {
+            let dim = x.dims()[axis] as i64;
+            (axis, shift.rem_euclid(dim.max(1)) as usize)
+        };
+        x.rolled(axes.into_iter().zip(shifts).map(shift).collect())
+    }
+
+    /// [`roll`](Tensor::roll) by pairs of an axis and a shift, less than its extent.
+    pub(crate) fn rolled(&self, moves: SmallVec<[(usize, usize); 4]>) -> Result<Self> {
+        let mut axes = vec![Vec::new(); self.rank()];
+        for &(axis, shift) in moves.iter().filter(|(_, shift)| *shift > 0) {
+            let rest = self.dims()[axis] - shift;
+            let part = |start, len| AxisPart::From { start, len, step: 1 };
+            axes[axis] = vec![part(rest, shift), part(0, rest)];
+        }
+        if axes.iter().all(Vec::is_empty) {
+            return Ok(self.clone());
+        }
+        let (op, zero) = ("roll", Scalar::Int(0));
+        let data = B::assemble(self.data(), &axes, zero).map_err(|error| error.named(op))?;
+        Ok(record(op, data, &[self], |_| roll_rule(*self.shape(), moves)))
+    }
+
+    /// Moves one or several axes, in the order given, to the places `to`; the others keep their order.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::zeros((2, 3, 4), DType::F32)?;
+    /// assert_eq!(x.movedim(0, -1)?.dims(), [3, 4, 2]);
+    /// assert_eq!(x.movedim([2, 1], [0, 1])?.dims(), [4, 3, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] unless there are as many places as axes; [`Error::AxisOutOfRange`];
+    /// [`Error::RepeatedAxis`].
+    pub fn movedim(&self, axes: impl Into<Axes>, to: impl Into<Axes>) -> Result<Self> {
+        let op = "movedim";
+        let axes = axes.into().resolve(op, self.shape())?;
+        let to = to.into().resolve(op, self.shape())?;
+        if axes.len() != to.len() {
+            let reason = format!("{} axes to {} places", axes.len(), to.len());
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let mut others = (0..self.rank()).filter(|axis| !axes.contains(axis));
+        let order = (0..self.rank()).map(|place| match to.iter().position(|&at| at == place) {
+            Some(i) => axes[i],
+            None => others.next().unwrap_or(place),
+        });
+        self.permute(&order.collect::<AxisSet>())
+    }
+
+    /// Sets the elements above the diagonal `k` of each matrix `[…, r, c]` to 0. Diagonal 0 is the main one, 1 the next
+    /// above it, −1 the next below it.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::ones((2, 3), DType::F32)?;
+    /// assert_eq!(x.tril(0)?.to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
+    /// assert_eq!(x.triu(1)?.to_vec::<f32>()?, [0.0, 1.0, 1.0, 0.0, 0.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] for fewer than two axes.
+    pub fn tril(&self, k: isize) -> Result<Self> {
+        B::engine_triangle(self, "tril", k)
+    }
+
+    /// Sets the elements below the diagonal `k` of each matrix `[…, r, c]` to 0; see [`tril`](Tensor::tril).
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] for fewer than two axes.
+    pub fn triu(&self, k: isize) -> Result<Self> {
+        B::engine_triangle(self, "triu", k)
+    }
+
+    pub(crate) fn triangle_body(x: &Tensor<B>, op: &'static str, k: isize) -> Result<Self> {
+        let &[.., rows, cols] = x.dims() else {
+            let reason = "expected at least two axes";
+            return Err(Error::InvalidShape { op, shape: *x.shape(), reason });
+        };
+        let k = k.clamp(-(rows as isize), cols as isize) as i64;
+        let numbers = |shape: Shape, first: i64| {
+            Tensor::<B>::from_scalars(op, shape, DType::I64, |i| Scalar::Int(first + i as i64))
+        };
+        // The column of the diagonal in each row, and the number of each column.
+        let (diagonal, columns) = (numbers([rows, 1].into(), k)?, numbers(cols.into(), 0)?);
+        let kept = if op == "tril" { columns.le(&diagonal) } else { columns.ge(&diagonal) };
+        let zero = Tensor::zeros((), x.dtype())?;
+        Tensor::where_cond(&kept?, x, &zero).map_err(|error| error.named(op))
+    }
+
+    /// Makes a matrix with this vector `[n]` as its diagonal `k`, and 0 elsewhere; of a matrix, or of each matrix
+    /// `[…, r, c]`, takes the diagonal `k`, as a view `[…, n]`. Diagonals are numbered as in [`tril`](Tensor::tril).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0].diag(1)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0]);
+    /// assert_eq!(x.diag(1)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] for a scalar; [`Error::Overflow`] if the matrix is too large.
+    pub fn diag(&self, k: isize) -> Result<Self> {
+        B::engine_diag(self, k)
+    }
+
+    pub(crate) fn diag_body(x: &Tensor<B>, k: isize) -> Result<Self> {
+        let (op, away) = ("diag", k.unsigned_abs());
+        match *x.dims() {
+            [] => {
+                let reason = "expected at least one axis";
+                Err(Error::InvalidShape { op, shape: *x.shape(), reason })
+            }
+            [n] => {
+                let size = n.saturating_add(away);
+                Shape::new([size, size]).validate(op)?;
+                let square = on_diagonal(x, [n, n].into(), [0, 1])?;
+                let (up, down) = (k.max(0), (-k).max(0));
+                square.pad(&[(down, up), (up, down)], PadMode::Constant(0.0))
+            }
+            [.., rows, cols] => {
+                let axis = x.rank() - if k > 0 { 1 } else { 2 };
+                let dim = if k > 0 { cols } else { rows };
+                let start = away.min(dim);
+                x.narrow(axis, start, dim - start)?.diagonal(-2, -1)
+            }
+        }
+    }
+
+    /// Repeats vectors as the axes of a grid: result i has the elements of vector i along axis i, and the extents of all
+    /// of them. NumPy's `meshgrid` with `indexing="ij"`; [`meshgrid_xy`](Tensor::meshgrid_xy) is that with `"xy"`. The
+    /// results are views.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let grid = Tensor::meshgrid(&[&tensor![1.0, 2.0], &tensor![3.0, 4.0, 5.0]])?;
+    /// assert_eq!(grid[0].to_vec::<f32>()?, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]);
+    /// assert_eq!(grid[1].to_vec::<f32>()?, [3.0, 4.0, 5.0, 3.0, 4.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] for an operand with more than one axis; [`Error::TooManyAxes`]; [`Error::Overflow`].
+    pub fn meshgrid(vectors: &[&Tensor<B>]) -> Result<Vec<Self>> {
+        let op = "meshgrid";
+        let grid: Shape = vectors.iter().map(|x| x.numel()).collect();
+        grid.validate(op)?;
+        let along = vectors.iter().enumerate().map(|(axis, x)| {
+            if x.rank() > 1 {
+                let reason = "expected vectors";
+                return Err(Error::InvalidShape { op, shape: *x.shape(), reason });
+            }
+            let dims = (0..vectors.len()).map(|i| if i == axis { x.numel() } else { 1 });
+            x.reshape(dims.collect::<Shape>())?.broadcast_to(grid)
+        });
+        along.collect()
+    }
+
+    /// Repeats vectors as [`meshgrid`](Tensor::meshgrid) does, the first along axis 1 and the second along axis 0: NumPy's
+    /// `meshgrid` with `indexing="xy"`, its default.
+    ///
+    /// # Errors
+    /// Those of [`meshgrid`](Tensor::meshgrid).
+    pub fn meshgrid_xy(vectors: &[&Tensor<B>]) -> Result<Vec<Self>> {
+        let grid = Tensor::meshgrid(vectors)?;
+        match grid.len() {
+            0 | 1 => Ok(grid),
+            _ => grid.iter().map(|x| x.swap_axes(0, 1)).collect(),
+        }
+    }
+}
