@@ -37,7 +37,7 @@ macro_rules! engine {
                 (x: &Tensor<$B>, op: ScanOp, axis: Axis) -> Tensor<$B>;
 
             engine_reshape, reshape_body:
-                (x: &Tensor<$B>, shape: Shape) -> Tensor<$B>;
+                (x: &Tensor<$B>, shape: NewShape) -> Tensor<$B>;
             engine_permute, permute_body:
                 (x: &Tensor<$B>, op: &'static str, axes: &[usize]) -> Tensor<$B>;
             engine_narrow, narrow_body:
@@ -171,7 +171,7 @@ pub(crate) mod names {
     pub(crate) use crate::nn::Visit;
     pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
     pub(crate) use crate::optim::{Slots, Update};
-    pub(crate) use crate::shape::Axis;
+    pub(crate) use crate::shape::{Axis, NewShape};
     pub(crate) use crate::tensor::{
         Attention, CrossEntropy, Input, Interpolation, PadMode, Tensor, TensordotAxes,
     };

@@ -69,7 +69,9 @@ pub use error::{Error, Result};
 pub use half::{bf16, f16};
 pub use layout::{Layout, LoopNest, SliceItem, merge_axes};
 pub use rng::{RandomFloat, Rng, RngState};
-pub use shape::{Axes, Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
+pub use shape::{
+    Axes, Axis, Extent, MAX_RANK, NewShape, Shape, Strides, broadcast_index, broadcast_shape,
+};
 pub use tensor::fused::attention::Attention;
 pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::{cat_rule, gather_rule, scatter_add_rule};
-use crate::backend::{Backend, check_arithmetic};
+use crate::backend::{Backend, check_arithmetic, check_indices};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Axis, Shape};
@@ -31,7 +31,7 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn gather_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
         let op = "gather";
         let axis = axis.resolve(op, x.shape())?;
-        check_index(op, x.shape(), axis, index)?;
+        check_indices(op, x.data(), axis, index.data())?;
         let data = B::gather(x.data(), axis, index.data())?;
         Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index.clone())))
     }
@@ -57,7 +57,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "scatter_add";
         let axis = axis.resolve(op, x.shape())?;
-        check_index(op, x.shape(), axis, index)?;
+        check_indices(op, x.data(), axis, index.data())?;
         if index.shape() != source.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }
@@ -154,8 +154,8 @@ impl<B: Backend> Tensor<B> {
     /// Concatenates tensors along an axis. Their other extents and dtypes must be equal.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an empty list; [`Error::ShapeMismatch`];
-    /// [`Error::DTypeMismatch`].
+    /// [`Error::InvalidArgument`] for an empty list; [`Error::ExtentMismatch`], or
+    /// [`Error::ShapeMismatch`] for different numbers of axes; [`Error::DTypeMismatch`].
     pub fn cat(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
         B::engine_cat(tensors, axis.into())
     }
@@ -175,21 +175,6 @@ impl<B: Backend> Tensor<B> {
             cat_rule(axis, tensors.iter().map(|tensor| tensor.dims()[axis]).collect())
         }))
     }
-}
-
-fn check_index<B: Backend>(
-    op: &'static str,
-    shape: &Shape,
-    axis: usize,
-    index: &Tensor<B>,
-) -> Result<()> {
-    index.check_dtype(op, DType::I64)?;
-    let fits = index.rank() == shape.ndim()
-        && (0..shape.ndim()).all(|i| i == axis || index.dims()[i] <= shape.dims()[i]);
-    if !fits {
-        return Err(Error::ShapeMismatch { op, lhs: *shape, rhs: *index.shape() });
-    }
-    Ok(())
 }
 
 /// A one-dimensional index as an index of [`Tensor::gather`]: repeated, by strides of 0, along the

@@ -5,7 +5,7 @@ use crate::autodiff::ops::reduce::reduce_rule;
 use crate::backend::{Backend, reduce_axes};
 use crate::error::{Error, Result};
 use crate::ops::ReduceOp;
-use crate::shape::Axis;
+use crate::shape::{Axes, Axis};
 
 use super::Tensor;
 
@@ -23,9 +23,9 @@ macro_rules! reductions {
                     self.reduce(ReduceOp::$Variant, axes, keepdims)
                 }
 
-                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one axis.")]
-                pub fn $method_axis(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-                    self.reduce_axis(ReduceOp::$Variant, axis, keepdims)
+                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one or several axes: `0`, `-1`, `(0, -1)`, `[0, 1]`.")]
+                pub fn $method_axis(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Self> {
+                    self.reduce_along(ReduceOp::$Variant, axes.into(), keepdims)
                 }
             )*
         }
@@ -43,6 +43,7 @@ reductions! {
     /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
     /// assert_eq!(x.sum(Some(&[0]), false)?.to_vec::<f32>()?, [4.0, 6.0]);
     /// assert_eq!(x.sum_axis(-1, true)?.shape(), &Shape::new([2, 1]));
+    /// assert_eq!(x.sum_axis((0, -1), false)?.item::<f32>()?, 10.0);
     /// # Ok::<(), Error>(())
     /// ```
     sum sum_axis Sum;
@@ -115,14 +116,14 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::Variance { ddof }, axes, keepdims)
     }
 
-    /// [`variance`](Tensor::variance) over one axis.
+    /// [`variance`](Tensor::variance) over one or several axes.
     pub fn variance_axis(
         &self,
-        axis: impl Into<Axis>,
+        axes: impl Into<Axes>,
         keepdims: bool,
         ddof: usize,
     ) -> Result<Self> {
-        self.reduce_axis(ReduceOp::Variance { ddof }, axis, keepdims)
+        self.reduce_along(ReduceOp::Variance { ddof }, axes.into(), keepdims)
     }
 
     /// Standard deviation, the square root of the [`variance`](Tensor::variance). Its gradient is 0
@@ -135,9 +136,9 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::Std { ddof }, axes, keepdims)
     }
 
-    /// [`std`](Tensor::std) over one axis.
-    pub fn std_axis(&self, axis: impl Into<Axis>, keepdims: bool, ddof: usize) -> Result<Self> {
-        self.reduce_axis(ReduceOp::Std { ddof }, axis, keepdims)
+    /// [`std`](Tensor::std) over one or several axes.
+    pub fn std_axis(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Self> {
+        self.reduce_along(ReduceOp::Std { ddof }, axes.into(), keepdims)
     }
 
     /// The p-norm `(Σ |x|^p)^(1/p)` of floats over `axes`, or over all axes if `None`. Reduced axes
@@ -163,9 +164,9 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::Norm { p }, axes, keepdims)
     }
 
-    /// [`norm`](Tensor::norm) over one axis.
-    pub fn norm_axis(&self, p: f64, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        self.reduce_axis(ReduceOp::Norm { p }, axis, keepdims)
+    /// [`norm`](Tensor::norm) over one or several axes.
+    pub fn norm_axis(&self, p: f64, axes: impl Into<Axes>, keepdims: bool) -> Result<Self> {
+        self.reduce_along(ReduceOp::Norm { p }, axes.into(), keepdims)
     }
 
     /// Index of the maximum along an axis, as `I64`. The first of equal elements wins (−0 equals
@@ -183,7 +184,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::AxisOutOfRange`], [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] if the
     /// axis has extent 0.
     pub fn argmax(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        self.reduce_axis(ReduceOp::ArgMax, axis, keepdims)
+        self.reduce_along(ReduceOp::ArgMax, axis.into().into(), keepdims)
     }
 
     /// Index of the minimum along an axis; see [`argmax`](Tensor::argmax).
@@ -191,7 +192,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// As for [`argmax`](Tensor::argmax).
     pub fn argmin(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        self.reduce_axis(ReduceOp::ArgMin, axis, keepdims)
+        self.reduce_along(ReduceOp::ArgMin, axis.into().into(), keepdims)
     }
 
     /// Row-major index of the maximum of all elements, as a tensor without axes; see
@@ -211,9 +212,9 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::ArgMin, None, false).map_err(|e| e.named("argmin_all"))
     }
 
-    fn reduce_axis(&self, op: ReduceOp, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        let axis = axis.into().resolve(op.name(), self.shape())?;
-        self.reduce(op, Some(&[axis]), keepdims)
+    fn reduce_along(&self, op: ReduceOp, axes: Axes, keepdims: bool) -> Result<Self> {
+        let axes = axes.resolve(op.name(), self.shape())?;
+        self.reduce(op, Some(&axes), keepdims)
     }
 
     /// Applies a reduction chosen at run time: `x.reduce(ReduceOp::Sum, axes, keepdims)` is

@@ -8,7 +8,7 @@ use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SliceItem};
 use crate::ops::ReduceOp;
-use crate::shape::{Axis, AxisSet, Shape};
+use crate::shape::{Axis, AxisSet, NewShape, Shape};
 
 use super::Tensor;
 
@@ -16,15 +16,24 @@ use super::Tensor;
 /// [`flatten`](Tensor::flatten) and [`contiguous`](Tensor::contiguous) may copy.
 impl<B: Backend> Tensor<B> {
     /// Returns the elements, in row-major order, under another shape with as many elements: a view
-    /// if the layout allows it, else a copy.
+    /// if the layout allows it, else a copy. One extent may be −1, which is inferred.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::arange(0., 6., 1.)?;
+    /// assert_eq!(x.reshape((2, 3))?.dims(), [2, 3]);
+    /// assert_eq!(x.reshape((-1, 2))?.dims(), [3, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the numbers of elements differ.
-    pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
+    /// [`Error::ShapeMismatch`] if the numbers of elements differ; those of [`NewShape::resolve`].
+    pub fn reshape(&self, shape: impl Into<NewShape>) -> Result<Self> {
         B::engine_reshape(self, shape.into())
     }
 
-    pub(crate) fn reshape_body(x: &Tensor<B>, shape: Shape) -> Result<Self> {
+    pub(crate) fn reshape_body(x: &Tensor<B>, shape: NewShape) -> Result<Self> {
+        let shape = shape.resolve("reshape", x.shape())?;
         let data = match x.layout().reshape("reshape", &shape)? {
             Some(layout) => B::view(x.data(), layout)?,
             None => B::view(&B::contiguous(x.data())?, Layout::contiguous(shape))?,
