@@ -21,6 +21,8 @@ macro_rules! engine {
                 (op: UnaryOp, x: Input<'_, $B>) -> Tensor<$B>;
             engine_binary, binary_body:
                 (op: BinaryOp, a: Input<'_, $B>, b: Input<'_, $B>) -> Tensor<$B>;
+            engine_assign, assign_body:
+                (op: BinaryOp, x: &mut Tensor<$B>, rhs: Input<'_, $B>) -> ();
             engine_ternary, ternary_body:
                 (op: TernaryOp, a: &Tensor<$B>, b: Input<'_, $B>, c: Input<'_, $B>) -> Tensor<$B>;
             engine_compare, compare_body:
@@ -145,7 +147,7 @@ macro_rules! engine {
             engine_clip, clip_body:
                 (leaves: &[Tensor<$B>], grads: &mut Gradients<$B>, max_norm: f64) -> f64;
             engine_text, text_body:
-                (x: &Tensor<$B>, precision: Option<usize>) -> String;
+                (x: &Tensor<$B>, style: TextStyle) -> String;
         }
     };
 }
@@ -173,6 +175,6 @@ pub(crate) mod names {
     pub(crate) use crate::optim::{Slots, Update};
     pub(crate) use crate::shape::{Axis, NewShape};
     pub(crate) use crate::tensor::{
-        Attention, CrossEntropy, Input, Interpolation, PadMode, Tensor, TensordotAxes,
+        Attention, CrossEntropy, Input, Interpolation, PadMode, Tensor, TensordotAxes, TextStyle,
     };
 }

@@ -6,6 +6,7 @@
 //! | `create.rs` | tensors from values, ranges, random numbers |
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
+//! | `assign.rs` | `+= -= *= /=` |
 //! | `view.rs` | views, transposition, reshaping |
 //! | `pad.rs` | `pad` |
 //! | `resample.rs` | `interpolate` |
@@ -19,6 +20,7 @@
 //!
 //! Shapes and dtypes are checked here, once. Backends rely on these checks.
 
+mod assign;
 mod choose;
 mod create;
 mod device;
@@ -36,8 +38,7 @@ mod scan;
 mod ternary;
 mod view;
 
-use std::fmt;
-
+pub(crate) use display::TextStyle;
 pub(crate) use fused::attention::Attention;
 pub(crate) use fused::cross_entropy::CrossEntropy;
 pub use linalg::TensordotAxes;
@@ -263,7 +264,26 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
+/// # Slices of the CPU's memory
 impl Tensor<CpuBackend> {
+    /// Borrows the elements in row-major order, as stored (`bool` as bytes 0 and 1).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// assert_eq!(x.as_slice::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// assert!(x.t()?.as_slice::<f32>().is_err());
+    /// assert_eq!(x.t()?.contiguous()?.as_slice::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the tensor is not contiguous; [`Error::DTypeMismatch`] if `T`
+    /// is not the tensor's dtype.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T::Stored]> {
+        self.data.as_slice::<T>()
+    }
+
     /// Borrows the elements in row-major order for writing, for data that changes from step to step
     /// in the same memory.
     ///
@@ -285,17 +305,5 @@ impl Tensor<CpuBackend> {
             return Err(Error::InvalidArgument { op: "as_slice_mut", reason });
         }
         self.data.as_slice_mut::<T>()
-    }
-}
-
-impl<B: Backend> fmt::Debug for Tensor<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let op = self.node().map(|node| node.op());
-        f.debug_struct("Tensor")
-            .field("backend", &B::NAME)
-            .field("shape", self.shape())
-            .field("dtype", &self.dtype())
-            .field("op", &op)
-            .finish()
     }
 }

@@ -14,6 +14,8 @@ use super::elementwise::check_scalar;
 impl<B: Backend> Tensor<B> {
     /// Creates a tensor from values in row-major order. Its dtype is that of the Rust type.
     ///
+    /// On the CPU, the memory of a vector of more than 16 KiB becomes the tensor's, without a copy.
+    ///
     /// ```
     /// use swath::prelude::*;
     /// let x = Tensor::<CpuBackend>::from_vec(vec![1i64, 2, 3, 4, 5, 6], (2, 3))?;
@@ -26,14 +28,14 @@ impl<B: Backend> Tensor<B> {
     pub fn from_vec<T: Element>(values: Vec<T>, shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         check_len("from_vec", values.len(), &shape)?;
-        Ok(Tensor::from_data(B::from_host(T::into_host(values), shape)?))
+        Ok(Tensor::from_data(B::adopt_host(T::into_host(values), shape)?))
     }
 
     /// Like [`from_vec`](Tensor::from_vec), copying from a slice.
     pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         check_len("from_slice", values.len(), &shape)?;
-        Ok(Tensor::from_data(B::from_host(T::into_host(values.to_vec()), shape)?))
+        Ok(Tensor::from_data(B::adopt_host(T::into_host(values.to_vec()), shape)?))
     }
 
     /// Creates a tensor with every element equal to `value`. Its dtype is that of the Rust type.

@@ -95,7 +95,7 @@ fn check_op(op: &'static str, on_integers: bool, dtype: DType, shape: &Shape) ->
     Ok(())
 }
 
-fn check_binary(op: BinaryOp, dtype: DType, shape: &Shape) -> Result<()> {
+pub(super) fn check_binary(op: BinaryOp, dtype: DType, shape: &Shape) -> Result<()> {
     check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
@@ -334,7 +334,7 @@ fn check_comparable(op: &'static str, dtype: DType, shape: &Shape) -> Result<()>
 }
 
 /// Checks two operands, at least one of them a tensor, and returns their dtype.
-fn check_operands<B: Backend>(
+pub(super) fn check_operands<B: Backend>(
     op: &'static str,
     a: &Input<'_, B>,
     b: &Input<'_, B>,
