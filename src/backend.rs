@@ -105,6 +105,11 @@ impl<T> Arg<'_, T> {
 }
 
 /// A device and the operations on its tensors. See the [module's page](self).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a backend",
+    label = "not a backend",
+    note = "backends are `CpuBackend`, `ReferenceBackend`, `AnyBackend` and, by feature, `WgpuBackend` and `MetalBackend`"
+)]
 pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The device's tensor: storage, layout and dtype. Cloning shares the storage.
     type Tensor: TensorData;

@@ -67,6 +67,11 @@ use super::graph::{InputGradients, Upstream, bytes_of, record, rule, rule_keepin
 /// assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, [0.0, 1.0, 1.0]);
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an operation on tensors of backend `{B}`",
+    label = "`CustomOp` is not implemented",
+    note = "implement `CustomOp<{B}>` with the methods `name`, `forward` and `backward`"
+)]
 pub trait CustomOp<B: Backend>: Send + Sync + 'static {
     /// The name of the op in the graph and in error messages.
     fn name(&self) -> &'static str;

@@ -17,13 +17,13 @@ macro_rules! assignments {
         /// # Arithmetic in place
         ///
         /// The storage is overwritten if no other tensor shares it, else replaced. The operand broadcasts to
-        /// this tensor's shape. A tracked tensor is an error, since derivatives may need its values.
+        /// this tensor's shape. Changes in place are not recorded, so a tracked tensor or operand is an error.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
                 ///
                 /// # Errors
-                /// [`Error::InvalidArgument`] if this tensor is tracked; [`Error::ShapeMismatch`] if the
+                /// [`Error::InvalidArgument`] if this tensor or the operand is tracked; [`Error::ShapeMismatch`] if the
                 /// operand does not broadcast to its shape; those of the operation. The tensor is then unchanged.
                 pub fn $method(&mut self, rhs: impl Operand<B>) -> Result<()> {
                     let result = rhs.with(|rhs| B::engine_assign(BinaryOp::$Variant, self, rhs));
@@ -91,17 +91,20 @@ assignments! {
 impl<B: Backend> Tensor<B> {
     pub(crate) fn assign_body(op: BinaryOp, x: &mut Tensor<B>, rhs: Input<'_, B>) -> Result<()> {
         let (name, shape) = (op.name(), *x.shape());
-        if x.is_tracked() {
-            let reason = format!("the tensor of shape {shape} is tracked: detach it first");
+        if x.is_tracked() || (rhs.is_tracked() && is_grad_enabled()) {
+            let whose = if x.is_tracked() { "tensor" } else { "operand" };
+            let reason = format!(
+                "the {whose} is tracked, and a change in place of shape {shape} is not recorded; \
+                 use {name} for a new tensor, or detach"
+            );
             return Err(Error::InvalidArgument { op: name, reason });
         }
         if let Some(other) = rhs.tensor() {
             if broadcast_shape_for(name, &shape, other.shape())? != shape {
                 return Err(Error::ShapeMismatch { op: name, lhs: shape, rhs: *other.shape() });
             }
-            // A new tensor: recorded, or a product with `Bool`.
-            let is_recorded = other.is_tracked() && is_grad_enabled();
-            if is_recorded || other.dtype() != x.dtype() {
+            // A product with `Bool`, whose dtype is that of the other factor.
+            if other.dtype() != x.dtype() {
                 let y = Tensor::binary_body(op, Input::Ref(x), rhs)?;
                 y.check_dtype(name, x.dtype())?;
                 *x = y;
