@@ -83,6 +83,13 @@ impl<B: Backend> Clone for Tensor<B> {
 
 impl<B: Backend> Tensor<B> {
     /// Wraps a backend's tensor. The result is untracked.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let data = CpuBackend::from_vec(vec![1.0, 2.0], 2)?;
+    /// assert_eq!(Tensor::from_data(data).dims(), [2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn from_data(data: B::Tensor) -> Self {
         Tensor::from_parts(data, None)
     }
@@ -113,36 +120,80 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// The shape.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].shape(), &Shape::new([1, 2]));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn shape(&self) -> &Shape {
         self.data.shape()
     }
 
     /// The extents of the axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].dims(), [1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn dims(&self) -> &[usize] {
         self.shape().dims()
     }
 
     /// Number of axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].rank(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn rank(&self) -> usize {
         self.shape().ndim()
     }
 
     /// Number of elements.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].numel(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn numel(&self) -> usize {
         self.shape().numel()
     }
 
     /// Type of the elements.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![i64; 1, 2].dtype(), DType::I64);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.data.dtype()
     }
 
     /// Shape, strides and offset of the elements in storage.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// assert_eq!(x.t()?.layout().strides(), [1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn layout(&self) -> &Layout {
         self.data.layout()
     }
 
     /// The backend's tensor.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0];
+    /// assert_eq!(CpuBackend::exp(x.data())?.shape(), x.shape());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn data(&self) -> &B::Tensor {
         &self.data
     }
@@ -172,6 +223,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Copies the elements into a vector in row-major order.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].to_vec::<f32>()?, [1.0, 2.0]);
+    /// assert!(tensor![1.0].to_vec::<f64>().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::DTypeMismatch`] if `T` is not the tensor's dtype; convert with
     /// [`to_dtype`](Tensor::to_dtype) first.
@@ -183,6 +241,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns the value of a tensor with exactly one element.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].sum(None, false)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidShape`] if the number of elements is not 1; [`Error::DTypeMismatch`] if `T`
@@ -222,6 +286,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Copies the values to another backend.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x: Tensor<ReferenceBackend> = tensor![1.0, 4.0].to_backend()?;
+    /// assert_eq!(x.sqrt()?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the tensor is tracked; gradients do not cross backends, so
     /// [`detach`](Tensor::detach) it first.
@@ -237,11 +308,25 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// True if operations on this tensor are recorded.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0].requires_grad();
+    /// assert!(x.exp()?.is_tracked() && !x.detach().is_tracked());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn is_tracked(&self) -> bool {
         self.node.is_some()
     }
 
     /// The name given to [`var`](Tensor::var).
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = Tensor::var("x", tensor![1.0].data().clone());
+    /// assert_eq!((x.name(), x.exp()?.name()), (Some("x"), None));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn name(&self) -> Option<&str> {
         self.node()?.name()
     }
@@ -251,6 +336,14 @@ impl<B: Backend> Tensor<B> {
     ///
     /// Only floats have gradients: a tensor of another dtype stays untracked, and asking for its
     /// gradient is an error.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0].requires_grad();
+    /// let grads = x.square()?.sum(None, false)?.backward()?;
+    /// assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn requires_grad(&self) -> Self {
         match self.node() {
             Some(node) if node.is_leaf() => self.clone(),
@@ -259,6 +352,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns an untracked tensor that shares this tensor's storage.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![3.0].requires_grad();
+    /// let grads = x.mul(x.detach())?.backward()?; // the second factor counts as a constant
+    /// assert_eq!(grads.wrt(&x)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn detach(&self) -> Self {
         Tensor::from_data(self.data().clone())
     }

@@ -126,11 +126,25 @@ pub(super) fn check_scalar(
 
 impl<B: Backend> Tensor<B> {
     /// Applies an op chosen at run time: `x.unary(UnaryOp::Exp)` is `x.exp()`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::UnaryOp;
+    /// assert_eq!(tensor![4.0].unary(UnaryOp::Sqrt)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn unary(&self, op: UnaryOp) -> Result<Tensor<B>> {
         B::engine_unary(op, Input::Ref(self))
     }
 
     /// Applies an op chosen at run time: `a.binary(BinaryOp::Add, &b)` is `a.add(&b)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::BinaryOp;
+    /// assert_eq!(tensor![4.0].binary(BinaryOp::Sub, 1.0)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn binary(&self, op: BinaryOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
         rhs.with(|rhs| B::engine_binary(op, Input::Ref(self), rhs))
     }
@@ -204,6 +218,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Applies a comparison chosen at run time: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::CompareOp;
+    /// assert!(tensor![4.0].compare(CompareOp::Gt, 1.0)?.item::<bool>()?);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn compare(&self, op: CompareOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
         rhs.with(|rhs| B::engine_compare(op, self, rhs))
     }
@@ -226,12 +247,24 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// `self + value`, element by element. For integers `value` must be one.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].add_scalar(0.5)?.to_vec::<f32>()?, [1.5, 2.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         B::engine_binary(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("add_scalar"))
     }
 
     /// `self · value`, element by element. For integers `value` must be one.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].mul_scalar(0.5)?.to_vec::<f32>()?, [0.5, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         B::engine_binary(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("mul_scalar"))
@@ -251,6 +284,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// `self · mul + add`, element by element; each of the two operations rounds.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].affine(2.0, 1.0)?.to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
         let product = self.mul_scalar(mul).map_err(|e| e.named("affine"))?;
         B::engine_binary(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
@@ -283,6 +322,14 @@ impl<B: Backend> Tensor<B> {
 
     /// Selects by this tensor as the mask: `a` where it is not zero, else `b`. See
     /// [`where_cond`](Tensor::where_cond).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![-1.0, 2.0];
+    /// let magnitude = x.gt(0.0)?.select(&x, &x.neg()?)?;
+    /// assert_eq!(magnitude.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn select(&self, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         Tensor::where_cond(self, a, b).map_err(|e| e.named("select"))
     }
@@ -290,6 +337,12 @@ impl<B: Backend> Tensor<B> {
     /// Converts the elements to `dtype`, as Rust's `as` does: floats to integers truncate and
     /// saturate, and NaN becomes 0; `Bool` is true where the value is not zero. Returns the tensor
     /// itself if it has the dtype already.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.9, -1.9].to_dtype(DType::I64)?.to_vec::<i64>()?, [1, -1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor<B>> {
         if self.dtype() == dtype {
             return Ok(self.clone());

@@ -40,6 +40,13 @@ impl<B: Backend> Tensor<B> {
     /// for others: the adjoint of [`gather`](Tensor::gather). `index` and `source` have the same
     /// shape. Elements are added in row-major order of `source`, each sum rounded to the dtype;
     /// sums of 16-bit floats are accumulated in `f32` and rounded once. Integers wrap.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let counts = tensor![0.0, 0.0].scatter_add(0, &tensor![i64; 1, 1], &tensor![1.0, 2.0])?;
+    /// assert_eq!(counts.to_vec::<f32>()?, [0.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn scatter_add(
         &self,
         axis: impl Into<Axis>,
@@ -123,6 +130,14 @@ impl<B: Backend> Tensor<B> {
     /// one-dimensional `index` names: the adjoint of [`index_select`](Tensor::index_select). Slices
     /// are added in the order of the index, each sum rounded to the dtype; sums of 16-bit floats
     /// are accumulated in `f32` and rounded once. Integers wrap.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// let y = x.index_add(0, &tensor![i64; 1], &tensor![[10.0, 20.0]])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 13.0, 24.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn index_add(
         &self,
         axis: impl Into<Axis>,
@@ -152,6 +167,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Concatenates tensors along an axis. Their other extents and dtypes must be equal.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (x, y) = (tensor![[1.0], [2.0]], tensor![[3.0], [4.0]]);
+    /// let z = Tensor::cat(&[&x, &y], 1)?;
+    /// assert_eq!(z.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an empty list; [`Error::ExtentMismatch`], or

@@ -117,6 +117,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// [`variance`](Tensor::variance) over one or several axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 3.0], [2.0, 6.0]];
+    /// assert_eq!(x.variance_axis(-1, false, 0)?.to_vec::<f32>()?, [1.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn variance_axis(
         &self,
         axes: impl Into<Axes>,
@@ -130,6 +137,13 @@ impl<B: Backend> Tensor<B> {
     /// where it is 0. For `f64` it is the root of the rounded variance: infinite for distances
     /// beyond 1e154, and less precise if all distances are below 1e-154.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 3.0, 1.0, 3.0];
+    /// assert_eq!(x.std(None, false, 0)?.item::<f32>()?, 1.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`variance`](Tensor::variance).
     pub fn std(&self, axes: Option<&[usize]>, keepdims: bool, ddof: usize) -> Result<Self> {
@@ -137,6 +151,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// [`std`](Tensor::std) over one or several axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 3.0], [2.0, 6.0]];
+    /// assert_eq!(x.std_axis(-1, false, 0)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn std_axis(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Self> {
         self.reduce_along(ReduceOp::Std { ddof }, axes.into(), keepdims)
     }
@@ -165,6 +186,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// [`norm`](Tensor::norm) over one or several axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[3.0, 4.0], [6.0, 8.0]];
+    /// assert_eq!(x.norm_axis(2.0, -1, false)?.to_vec::<f32>()?, [5.0, 10.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn norm_axis(&self, p: f64, axes: impl Into<Axes>, keepdims: bool) -> Result<Self> {
         self.reduce_along(ReduceOp::Norm { p }, axes.into(), keepdims)
     }
@@ -189,6 +217,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Index of the minimum along an axis; see [`argmax`](Tensor::argmax).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 5.0, 5.0], [4.0, 2.0, 3.0]];
+    /// assert_eq!(x.argmin(-1, false)?.to_vec::<i64>()?, [0, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`argmax`](Tensor::argmax).
     pub fn argmin(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
@@ -198,6 +233,12 @@ impl<B: Backend> Tensor<B> {
     /// Row-major index of the maximum of all elements, as a tensor without axes; see
     /// [`argmax`](Tensor::argmax).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [5.0, 0.0]].argmax_all()?.item::<i64>()?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] for no elements.
     pub fn argmax_all(&self) -> Result<Self> {
@@ -205,6 +246,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Row-major index of the minimum of all elements; see [`argmax_all`](Tensor::argmax_all).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [5.0, 0.0]].argmin_all()?.item::<i64>()?, 3);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`argmax_all`](Tensor::argmax_all).
@@ -219,6 +266,14 @@ impl<B: Backend> Tensor<B> {
 
     /// Applies a reduction chosen at run time: `x.reduce(ReduceOp::Sum, axes, keepdims)` is
     /// `x.sum(axes, keepdims)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::ReduceOp;
+    /// let x = tensor![[1.0, 2.0], [5.0, 0.0]];
+    /// assert_eq!(x.reduce(ReduceOp::Max, Some(&[0]), false)?.to_vec::<f32>()?, [5.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for the method of the same name.

@@ -53,6 +53,13 @@ ternary_ops!(ternary_methods);
 impl<B: Backend> Tensor<B> {
     /// Applies an op chosen at run time: `a.ternary(TernaryOp::MulAdd, &b, &c)` is
     /// `a.mul_add(&b, &c)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::TernaryOp;
+    /// assert_eq!(tensor![2.0].ternary(TernaryOp::MulAdd, 3.0, 1.0)?.item::<f32>()?, 7.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn ternary(
         &self,
         op: TernaryOp,

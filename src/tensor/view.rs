@@ -42,6 +42,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Merges the axes `first..=last` into one.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0], [2.0]], [[3.0], [4.0]]];
+    /// assert_eq!(x.flatten(0, 1)?.dims(), [4, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn flatten(&self, first: impl Into<Axis>, last: impl Into<Axis>) -> Result<Self> {
         let op = "flatten";
         let first = first.into().resolve(op, self.shape())?;
@@ -58,6 +65,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Reorders the axes as [`permute`](Tensor::permute) does; `None` swaps the last two.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]];
+    /// assert_eq!(x.transpose(None)?.dims(), [1, 3, 2]);
+    /// assert_eq!(x.transpose(Some(&[1, 2, 0]))?.dims(), [2, 3, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn transpose(&self, axes: Option<&[usize]>) -> Result<Self> {
         if let Some(axes) = axes {
             return B::engine_permute(self, "transpose", axes);
@@ -69,11 +84,24 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Swaps the last two axes: the transpose of a matrix.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [3.0, 4.0]].t()?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn t(&self) -> Result<Self> {
         self.transpose(None).map_err(|e| e.named("t"))
     }
 
     /// Reorders the axes: axis i of the result is axis `axes[i]` of this tensor.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]];
+    /// assert_eq!(x.permute(&[2, 0, 1])?.dims(), [3, 1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         B::engine_permute(self, "permute", axes)
     }
@@ -84,6 +112,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Swaps two axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]];
+    /// assert_eq!(x.swap_axes(0, -1)?.dims(), [3, 2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn swap_axes(&self, a: impl Into<Axis>, b: impl Into<Axis>) -> Result<Self> {
         let op = "swap_axes";
         let a = a.into().resolve(op, self.shape())?;
@@ -94,6 +129,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Takes the elements `start..start + len` along an axis.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0, 3.0].narrow(0, 1, 2)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] if the range reaches beyond the axis.
@@ -161,6 +202,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Reverses the elements along an axis.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0, 3.0].flip(0)?.to_vec::<f32>()?, [3.0, 2.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn flip(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_flip(self, axis.into())
     }
@@ -224,6 +271,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Inserts an axis of extent 1 before `axis`; −1 appends it.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].unsqueeze(-1)?.dims(), [2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_unsqueeze(self, axis.into())
     }
@@ -236,6 +289,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Removes `axis`, whose extent must be 1.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].squeeze(0)?.dims(), [2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidShape`] if the extent is not 1.
@@ -252,6 +311,12 @@ impl<B: Backend> Tensor<B> {
 
     /// Broadcasts to `shape`: repeats axes of extent 1 and adds axes in front, without copying.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0], [2.0]].broadcast_to((2, 2))?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if an axis with an extent other than 1 would have to change.
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Self> {
@@ -259,6 +324,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Broadcasts to `shape`: [`broadcast_to`](Tensor::broadcast_to) under PyTorch's name.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].expand((2, 2))?.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
         B::engine_expand(self, "expand", shape.into())
     }
@@ -270,6 +341,12 @@ impl<B: Backend> Tensor<B> {
 
     /// Sums over the axes that broadcasting from `shape` to this tensor's shape repeats: the
     /// adjoint of [`broadcast_to`](Tensor::broadcast_to).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [3.0, 4.0]].sum_to(2)?.to_vec::<f32>()?, [4.0, 6.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if `shape` does not broadcast to this tensor's shape.
@@ -290,6 +367,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Returns a contiguous tensor with the same elements; copies only if this one is not
     /// contiguous.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]].t()?;
+    /// assert_eq!(x.contiguous()?.layout().strides(), [2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn contiguous(&self) -> Result<Self> {
         B::engine_contiguous(self)
     }

@@ -32,6 +32,13 @@ impl<B: Backend> Tensor<B> {
     /// `log(softmax(x))` along an axis, more precise than the logarithm of
     /// [`softmax`](Tensor::softmax).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![1000.0, 1000.0].log_softmax(0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-std::f32::consts::LN_2; 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`softmax`](Tensor::softmax).
     pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Self> {
