@@ -172,11 +172,7 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// `x = op(x, b)`, in place if nothing else shares the storage of `x`. `b` is a number, or has the shape and
     /// dtype of `x`. An error leaves `x` unchanged.
-    fn binary_assign(
-        op: BinaryOp,
-        x: &mut Self::Tensor,
-        b: Arg<'_, Self::Tensor>,
-    ) -> Result<()> {
+    fn binary_assign(op: BinaryOp, x: &mut Self::Tensor, b: Arg<'_, Self::Tensor>) -> Result<()> {
         *x = Self::binary(op, &*x, b)?;
         Ok(())
     }

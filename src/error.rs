@@ -328,7 +328,10 @@ impl fmt::Display for Misfit<'_> {
                 write!(f, "inner extents {a} and {b} differ for shapes {lhs} and {rhs}")
             }
             ("matmul", [a @ .., _, _], [b @ .., _, _]) => {
-                write!(f, "leading axes {a:?} and {b:?} do not broadcast for shapes {lhs} and {rhs}")
+                write!(
+                    f,
+                    "leading axes {a:?} and {b:?} do not broadcast for shapes {lhs} and {rhs}"
+                )
             }
             ("cat" | "gather" | "scatter_add", a, b) if a.len() != b.len() => {
                 let (a, b) = (a.len(), b.len());

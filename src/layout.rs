@@ -156,7 +156,8 @@ impl Layout {
     pub fn permute(&self, op: &'static str, axes: &[usize]) -> Result<Layout> {
         if axes.len() != self.shape.ndim() {
             let (shape, count) = (self.shape, self.shape.ndim());
-            let reason = format!("expected the {count} axes of {shape} in some order, got {axes:?}");
+            let reason =
+                format!("expected the {count} axes of {shape} in some order, got {axes:?}");
             return Err(Error::InvalidArgument { op, reason });
         }
         self.shape.resolve_axes(op, Some(axes))?;

@@ -76,12 +76,12 @@ pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{
     Axes, Axis, Extent, MAX_RANK, NewShape, Shape, Strides, broadcast_index, broadcast_shape,
 };
+#[doc(inline)]
+pub use tensor::Tensor;
 pub use tensor::fused::attention::Attention;
 pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::fused::pool::PoolOptions;
-#[doc(inline)]
-pub use tensor::Tensor;
 pub use tensor::{Interpolation, Operand, PadMode, TensordotAxes};
 
 /// The names that most programs use.

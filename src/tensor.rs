@@ -62,13 +62,45 @@ use crate::shape::Shape;
 /// tensor is recorded, so that [`backward`](Tensor::backward) can compute gradients.
 ///
 /// ```
-/// use swath::prelude::*;
-/// type T = Tensor<CpuBackend>;
+/// use swath::cpu::prelude::*;
 /// let a = tensor![[1.0, 2.0], [3.0, 4.0]];
-/// let b = T::from_vec(vec![1.0f32, -1.0], 2)?;
-/// let c = (&a * 2.0 + &b).exp()?.sum(Some(&[1]), false)?;
+/// let b = Tensor::from_vec(vec![1.0f32, -1.0], 2)?;
+/// let c = (&a * 2.0 + &b).exp()?.sum_axis(1, false)?;
 /// assert_eq!(c.shape(), &Shape::new([2]));
 /// # Ok::<(), Error>(())
+/// ```
+///
+/// Methods return errors and do not panic. [`cpu::prelude`](crate::cpu::prelude) exports this type
+/// with `B = CpuBackend`.
+///
+/// # Operators
+///
+/// `+ - * /`, unary `-`, and in place `+= -= *= /=` take tensors, references to them and numbers, as
+/// the methods [`add`](Tensor::add), [`sub`](Tensor::sub), [`mul`](Tensor::mul), [`div`](Tensor::div),
+/// [`neg`](Tensor::neg) and [`add_assign`](Tensor::add_assign) do. An operand that is passed by value
+/// gives its memory to the result if nothing else shares it.
+///
+/// # Panics
+///
+/// Operators cannot return an error, so they panic with its text, at the caller's line: for shapes
+/// that do not broadcast, dtypes that differ or on which the operation is not defined, a number that
+/// the dtype cannot represent, an integer division by zero, and if memory runs out; assignments also
+/// if a tensor is tracked. Where such operands may occur, use the methods.
+///
+/// ```should_panic
+/// use swath::prelude::*;
+/// let _ = tensor![1.0, 2.0] + tensor![1.0, 2.0, 3.0]; // add: shapes [2] and [3] do not fit
+/// ```
+///
+/// # Formatting
+///
+/// `{}` shows the values as NumPy does, `{:.2}` with two decimals, `{:e}` with exponents; `{:?}`
+/// shows shape, dtype, backend, the recorded operation and a few values.
+///
+/// ```
+/// use swath::prelude::*;
+/// let x = tensor![[0.5, -1.25], [3.0, 20.0]];
+/// assert_eq!(format!("{x:.1}"), "[[ 0.5, -1.2],\n [ 3.0, 20.0]]");
 /// ```
 pub struct Tensor<B: Backend = CpuBackend> {
     data: B::Tensor,
@@ -81,6 +113,7 @@ impl<B: Backend> Clone for Tensor<B> {
     }
 }
 
+/// # Properties, values, tracking
 impl<B: Backend> Tensor<B> {
     /// Wraps a backend's tensor. The result is untracked.
     ///

@@ -84,6 +84,7 @@ impl Targets {
     }
 }
 
+/// # Gradients
 impl<B: Backend> Tensor<B> {
     /// Makes later backward passes keep the gradient of this tensor although it is not a leaf. Has
     /// no effect on an untracked tensor.

@@ -49,9 +49,13 @@ impl NewShape {
         let reason = if !self.negative.is_power_of_two() {
             format!("at most one extent may be -1, got {self:?} for {from}")
         } else if self.shape.dim(axis) != 1 {
-            format!("extents must not be negative, except -1 for one to infer, got {self:?} for {from}")
+            format!(
+                "extents must not be negative, except -1 for one to infer, got {self:?} for {from}"
+            )
         } else if others == 0 {
-            format!("any number could stand for the -1 of {self:?}, whose other extents have product 0")
+            format!(
+                "any number could stand for the -1 of {self:?}, whose other extents have product 0"
+            )
         } else if !elements.is_multiple_of(others) {
             format!(
                 "{elements} elements of {from} are not divisible by {others}, the product of the \

@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
 use crate::shape::broadcast_shape_for;
 
+use super::Tensor;
 use super::elementwise::{check_binary, check_operands};
 use super::operators::{Input, Operand};
-use super::Tensor;
 
 macro_rules! assignments {
     ($($(#[$doc:meta])* $Trait:ident $method:ident $Variant:ident;)*) => {

@@ -9,6 +9,8 @@ use crate::shape::{Shape, broadcast_shape_for};
 use super::Tensor;
 use super::elementwise::check_scalar;
 
+/// # Tests and logic
+///
 /// Element-wise tests and logic. The result is `Bool` and has no gradient. As an operand of logic,
 /// every value but zero is true, NaN too.
 impl<B: Backend> Tensor<B> {

@@ -11,6 +11,7 @@ use crate::shape::Shape;
 use super::Tensor;
 use super::elementwise::check_scalar;
 
+/// # Creation
 impl<B: Backend> Tensor<B> {
     /// Creates a tensor from values in row-major order. Its dtype is that of the Rust type.
     ///

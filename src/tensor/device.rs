@@ -4,6 +4,7 @@ use super::Tensor;
 use crate::backend::any::{AnyBackend, Device};
 use crate::error::{Error, Result};
 
+/// # Devices
 impl Tensor<AnyBackend> {
     /// The device.
     ///

@@ -23,11 +23,15 @@ macro_rules! unary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
+        /// # Functions of one tensor
+        ///
         /// Element-wise functions of one tensor. The result has the tensor's shape and dtype.
         /// Integers give [`Error::UnsupportedDType`] where a function is defined for floats only.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
+                #[doc = concat!("\n```\nuse swath::prelude::*;\nlet x = tensor![0.25, 0.5];\nlet y = x.",
+                    stringify!($method), "()?;\nassert_eq!(y.dims(), [2]);\n# Ok::<(), Error>(())\n```")]
                 pub fn $method(&self) -> Result<Tensor<B>> {
                     self.unary(UnaryOp::$Variant)
                 }
@@ -43,11 +47,16 @@ macro_rules! binary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
+        /// # Functions of two tensors
+        ///
         /// Element-wise functions of two tensors, or of a tensor and a scalar. Shapes broadcast.
         /// The dtypes must be equal, else [`Error::DTypeMismatch`].
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
+                #[doc = concat!("\n```\nuse swath::prelude::*;\nlet a = tensor![3.0, 4.0];\nlet y = a.",
+                    stringify!($method), "(&tensor![[0.5], [2.0]])?;\nassert_eq!(y.dims(), [2, 2]);\n\
+                    assert_eq!(a.", stringify!($method), "(2.0)?.dims(), [2]);\n# Ok::<(), Error>(())\n```")]
                 pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
                     self.binary(BinaryOp::$Variant, rhs)
                 }
@@ -59,11 +68,17 @@ binary_ops!(binary_methods);
 
 macro_rules! compare_methods {
     ($($(#[$doc:meta])* $method:ident $Variant:ident;)*) => {
+        /// # Comparisons
+        ///
         /// Element-wise comparisons. Shapes broadcast; the dtypes must be equal. The result is
         /// `Bool` and has no gradient. Comparisons with NaN are false, except `ne`.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
+                #[doc = concat!("\n```\nuse swath::prelude::*;\nlet x = tensor![1.0, 2.0, 3.0];\n\
+                    let mask = x.", stringify!($method), "(2.0)?;\n\
+                    assert_eq!(mask.to_vec::<bool>()?, [1.0, 2.0, 3.0].map(|x: f32| x.",
+                    stringify!($method), "(&2.0)));\n# Ok::<(), Error>(())\n```")]
                 pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
                     self.compare(CompareOp::$Variant, rhs)
                 }
@@ -124,6 +139,7 @@ pub(super) fn check_scalar(
     Ok(())
 }
 
+/// # Scalars, selection, conversion
 impl<B: Backend> Tensor<B> {
     /// Applies an op chosen at run time: `x.unary(UnaryOp::Exp)` is `x.exp()`.
     ///

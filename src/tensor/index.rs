@@ -11,6 +11,8 @@ use crate::shape::{Axis, Shape};
 
 use super::Tensor;
 
+/// # Indexing and concatenation
+///
 /// Indexing by `I64` tensors. An index outside its axis gives [`Error::IndexOutOfRange`].
 impl<B: Backend> Tensor<B> {
     /// Picks elements along an axis: `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, and

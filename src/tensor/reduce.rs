@@ -11,6 +11,8 @@ use super::Tensor;
 
 macro_rules! reductions {
     ($($(#[$doc:meta])* $method:ident $method_axis:ident $Variant:ident;)*) => {
+        /// # Reductions
+        ///
         /// Reductions over `axes`, or over all axes if `None`. Reduced axes stay with extent 1 if
         /// `keepdims` is true.
         ///
@@ -23,7 +25,11 @@ macro_rules! reductions {
                     self.reduce(ReduceOp::$Variant, axes, keepdims)
                 }
 
-                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one or several axes: `0`, `-1`, `(0, -1)`, `[0, 1]`.")]
+                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one or several axes: `0`, `-1`, `(0, -1)`, `[0, 1]`.\n\n\
+                    ```\nuse swath::prelude::*;\nlet x = tensor![[1.0, 2.0], [3.0, 4.0]];\n\
+                    assert_eq!(x.", stringify!($method_axis), "(-1, false)?.dims(), [2]);\n\
+                    assert_eq!(x.", stringify!($method_axis), "((0, -1), true)?.dims(), [1, 1]);\n\
+                    # Ok::<(), Error>(())\n```")]
                 pub fn $method_axis(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Self> {
                     self.reduce_along(ReduceOp::$Variant, axes.into(), keepdims)
                 }
@@ -62,6 +68,12 @@ reductions! {
     /// ```
     prod prod_axis Prod;
     /// Arithmetic mean of floats; NaN for no elements, infinite if the sum overflows `f64`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].mean(None, false)?.item::<f32>()?, 1.5);
+    /// # Ok::<(), Error>(())
+    /// ```
     mean mean_axis Mean;
     /// `ln Σ e^x` of floats, without overflow; −∞ for no elements, +∞ if an element is.
     ///
@@ -76,9 +88,23 @@ reductions! {
     logsumexp logsumexp_axis LogSumExp;
     /// Maximum; NaN if an element is, and −0 < +0. Ties split the gradient evenly. No elements give
     /// [`Error::EmptyReduction`].
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 0.0]];
+    /// assert_eq!(x.max(Some(&[0]), false)?.to_vec::<f32>()?, [3.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     max max_axis Max;
     /// Minimum; NaN if an element is, and −0 < +0. Ties split the gradient evenly. No elements give
     /// [`Error::EmptyReduction`].
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 0.0]];
+    /// assert_eq!(x.min(Some(&[0]), false)?.to_vec::<f32>()?, [1.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     min min_axis Min;
     /// True if any element is not 0, as `Bool`; NaN is not 0. False for no elements. No gradient.
     ///
@@ -90,9 +116,18 @@ reductions! {
     /// ```
     any any_axis Any;
     /// True if all elements are not 0, as `Bool`; NaN is not 0. True for no elements. No gradient.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[0.0, 2.0], [1.0, 3.0]];
+    /// assert_eq!(x.all(Some(&[1]), false)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     all all_axis All;
 }
 
+/// # Reductions with parameters
+///
 /// Reductions with parameters, and argmax and argmin.
 impl<B: Backend> Tensor<B> {
     /// Variance of floats over `axes`, or over all axes if `None`: the sum of squared distances

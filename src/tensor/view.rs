@@ -12,6 +12,8 @@ use crate::shape::{Axis, AxisSet, NewShape, Shape};
 
 use super::Tensor;
 
+/// # Views and shapes
+///
 /// Views share the storage of this tensor. Only [`reshape`](Tensor::reshape),
 /// [`flatten`](Tensor::flatten) and [`contiguous`](Tensor::contiguous) may copy.
 impl<B: Backend> Tensor<B> {

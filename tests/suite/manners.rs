@@ -1,6 +1,9 @@
 //! Manners of the public interface: arguments that convert, texts of errors and tensors, memory that is taken over,
 //! operators in place.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use swath::cpu::prelude::*;
 use swath::{Axes, NewShape};
 
@@ -158,17 +161,20 @@ fn errors_name_the_numbers_that_differ() -> Result<()> {
         ),
         (x.gather(0, &index(&[1, 4])), "extents along axis 1 differ: 3 in [2, 3], 4 in [1, 4]"),
         (x.gather(1, &index(&[3])), "numbers of axes 2 and 1 differ for shapes [2, 3] and [3]"),
-        (
-            x.scatter_add(0, &index(&[9, 3]), &zeros((9, 2))),
-            "shapes [9, 3] and [9, 2] do not fit",
-        ),
+        (x.scatter_add(0, &index(&[9, 3]), &zeros((9, 2))), "shapes [9, 3] and [9, 2] do not fit"),
         (x.permute(&[0]), "expected the 2 axes of [2, 3] in some order, got [0]"),
-        (x.transpose(Some(&[0, 1, 2])), "expected the 2 axes of [2, 3] in some order, got [0, 1, 2]"),
+        (
+            x.transpose(Some(&[0, 1, 2])),
+            "expected the 2 axes of [2, 3] in some order, got [0, 1, 2]",
+        ),
         (x.permute(&[0, 2]), "axis 2 is out of range for shape [2, 3]"),
     ];
     for (result, expected) in cases {
         let text = text(result);
-        assert!(text.ends_with(&format!(": {expected}")), "\"{text}\" should end with \"{expected}\"");
+        assert!(
+            text.ends_with(&format!(": {expected}")),
+            "\"{text}\" should end with \"{expected}\""
+        );
     }
     let rows = x.gather(0, &index(&[5, 3]))?;
     assert_eq!(rows.dims(), [5, 3]);
@@ -371,4 +377,44 @@ fn snippets_of_the_translation_page_are_run() {
         count += 1;
     }
     assert!(count > 100, "{count} snippets");
+}
+
+/// Every public method of `Tensor` has an example. Those that macros make from rows have it in the macro or the row.
+#[test]
+fn methods_of_tensor_have_examples() {
+    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => files(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut paths = vec![source.join("tensor.rs")];
+    files(&source.join("tensor"), &mut paths);
+    files(&source.join("autodiff"), &mut paths);
+    let (mut count, mut missing) = (0, Vec::new());
+    for path in paths {
+        let text = fs::read_to_string(&path).unwrap();
+        let (mut of_tensor, mut docs) = (false, String::new());
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("impl") {
+                of_tensor = line.contains(" Tensor<") && !line.contains(" for ");
+            } else if let Some(method) = line.strip_prefix("pub fn ").filter(|_| of_tensor) {
+                count += 1;
+                if !["```", "$(#[$doc])*"].iter().any(|part| docs.contains(part)) {
+                    missing.push(format!("{}: {method}", path.display()));
+                }
+            }
+            // The lines of a multi-line attribute, too, end where an item begins.
+            match line.ends_with(['{', '}', ';']) && !line.starts_with("///") {
+                true => docs.clear(),
+                false => docs.push_str(line),
+            }
+        }
+    }
+    assert!(missing.is_empty(), "without an example:\n{}", missing.join("\n"));
+    assert!(count > 100, "{count} methods");
 }

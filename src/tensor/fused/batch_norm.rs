@@ -22,6 +22,7 @@ use super::conv::along_channels;
 use super::norm::check_eps;
 use crate::tensor::Tensor;
 
+/// # Normalization of channels
 impl<B: Backend> Tensor<B> {
     /// Normalizes channels by a given mean and variance: `(x - mean) / √(variance + eps) · weight + bias`, where
     /// x is `[n, c, …]` and the others are `[c]`, of the dtype of x or, if x has 16 bits, of `F32`. This is batch

@@ -11,6 +11,7 @@ use crate::shape::{Axis, AxisSet};
 use super::{gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
+/// # Softmax
 impl<B: Backend> Tensor<B> {
     /// `exp(x) / Σ exp(x)` along an axis, safe against overflow. NaN, +∞, or only −∞ along the axis
     /// give NaN.
