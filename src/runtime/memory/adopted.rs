@@ -21,7 +21,7 @@ pub(super) const ADOPTED: usize = usize::MAX / 2;
 pub(super) fn adopt(values: HostData) -> Result<Buffer, HostData> {
     fn adopt_elements<T: NoUninit>(values: Vec<T>) -> Result<Buffer, Vec<T>> {
         let values = values.into_boxed_slice();
-        if values.as_ptr().addr() % SYSTEM_ALIGNMENT != 0 {
+        if !values.as_ptr().addr().is_multiple_of(SYSTEM_ALIGNMENT) {
             return Err(values.into_vec());
         }
         let bytes = size_of_val(&*values);
