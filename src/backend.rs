@@ -106,6 +106,11 @@ impl<T> Arg<'_, T> {
 }
 
 /// A device and the operations on its tensors. See the [module's page](self).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a backend",
+    label = "not a backend",
+    note = "backends are `CpuBackend`, `ReferenceBackend`, `AnyBackend` and, by feature, `WgpuBackend` and `MetalBackend`"
+)]
 pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The device's tensor: storage, layout and dtype. Cloning shares the storage.
     type Tensor: TensorData;
@@ -125,6 +130,11 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Makes a tensor from values in row-major order, whose number is that of the elements of `shape`.
     fn from_host(data: HostData, shape: Shape) -> Result<Self::Tensor>;
+
+    /// Like [`Backend::from_host`], for values whose memory may become the tensor's.
+    fn adopt_host(data: HostData, shape: Shape) -> Result<Self::Tensor> {
+        Self::from_host(data, shape)
+    }
 
     /// Returns the values in row-major order, for any layout.
     fn to_host(x: &Self::Tensor) -> Result<HostData>;
@@ -160,6 +170,13 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         a: impl Into<Arg<'a, Self::Tensor>>,
         b: impl Into<Arg<'a, Self::Tensor>>,
     ) -> Result<Self::Tensor>;
+
+    /// `x = op(x, b)`, in place if nothing else shares the storage of `x`. `b` is a number, or has the shape and
+    /// dtype of `x`. An error leaves `x` unchanged.
+    fn binary_assign(op: BinaryOp, x: &mut Self::Tensor, b: Arg<'_, Self::Tensor>) -> Result<()> {
+        *x = Self::binary(op, &*x, b)?;
+        Ok(())
+    }
 
     /// Applies an element-wise function of three operands of one shape and float dtype, at most two of them
     /// numbers.
@@ -303,7 +320,7 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     fn from_vec(values: Vec<f32>, shape: impl Into<Shape>) -> Result<Self::Tensor> {
         let shape = shape.into();
         check_len("from_vec", values.len(), &shape)?;
-        Self::from_host(HostData::F32(values), shape)
+        Self::adopt_host(HostData::F32(values), shape)
     }
 
     /// Makes a tensor of zeros, of dtype `F32`.

@@ -172,6 +172,11 @@ mod sealed {
 ///
 /// Conversions follow Rust's `as`: float to integer truncates and saturates, NaN becomes 0, and integers
 /// wrap into narrower integers. A `bool` is true if the value is not zero.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type of tensors",
+    label = "not an element type",
+    note = "the element types are `f16`, `bf16`, `f32`, `f64`, `i64`, `i32`, `u32`, `u8` and `bool`"
+)]
 pub trait Element:
     Copy
     + Send

@@ -21,6 +21,8 @@ macro_rules! engine {
                 (op: UnaryOp, x: Input<'_, $B>) -> Tensor<$B>;
             engine_binary, binary_body:
                 (op: BinaryOp, a: Input<'_, $B>, b: Input<'_, $B>) -> Tensor<$B>;
+            engine_assign, assign_body:
+                (op: BinaryOp, x: &mut Tensor<$B>, rhs: Input<'_, $B>) -> ();
             engine_ternary, ternary_body:
                 (op: TernaryOp, a: &Tensor<$B>, b: Input<'_, $B>, c: Input<'_, $B>) -> Tensor<$B>;
             engine_compare, compare_body:
@@ -37,7 +39,7 @@ macro_rules! engine {
                 (x: &Tensor<$B>, op: ScanOp, axis: Axis) -> Tensor<$B>;
 
             engine_reshape, reshape_body:
-                (x: &Tensor<$B>, shape: Shape) -> Tensor<$B>;
+                (x: &Tensor<$B>, shape: NewShape) -> Tensor<$B>;
             engine_permute, permute_body:
                 (x: &Tensor<$B>, op: &'static str, axes: &[usize]) -> Tensor<$B>;
             engine_narrow, narrow_body:
@@ -170,7 +172,7 @@ macro_rules! engine {
             engine_clip, clip_body:
                 (leaves: &[Tensor<$B>], grads: &mut Gradients<$B>, max_norm: f64) -> f64;
             engine_text, text_body:
-                (x: &Tensor<$B>, precision: Option<usize>) -> String;
+                (x: &Tensor<$B>, style: TextStyle) -> String;
         }
     };
 }
@@ -196,9 +198,9 @@ pub(crate) mod names {
     pub(crate) use crate::nn::Visit;
     pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
     pub(crate) use crate::optim::{Slots, Update};
-    pub(crate) use crate::shape::{Axes, Axis};
+    pub(crate) use crate::shape::{Axes, Axis, NewShape};
     pub(crate) use crate::tensor::{
         Attention, CrossEntropy, Input, Interpolation, PadMode, Shifts, SplitSizes, Tensor,
-        TensordotAxes,
+        TensordotAxes, TextStyle,
     };
 }

@@ -1,5 +1,7 @@
 //! [`Error`]: the failed operation, its shapes and the reason.
 
+use std::fmt;
+
 use crate::dtype::DType;
 use crate::shape::{MAX_RANK, Shape};
 
@@ -7,17 +9,40 @@ use crate::shape::{MAX_RANK, Shape};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reason why an operation failed. Every variant names the operation.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+///
+/// Its `Debug` text is its `Display` text, so that `fn main() -> Result<()>` prints a sentence:
+///
+/// ```
+/// use swath::prelude::*;
+/// let error = tensor![[1.0, 2.0]].matmul(&tensor![3.0]).unwrap_err();
+/// assert_eq!(format!("{error:?}"), "matmul: inner extents 2 and 1 differ for shapes [1, 2] and [1]");
+/// ```
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operation cannot combine the two shapes.
-    #[error("{op}: shapes {lhs} and {rhs} do not fit")]
+    #[error("{op}: {}", Misfit(op, lhs, rhs))]
     ShapeMismatch {
         /// The operation.
         op: &'static str,
         /// Shape of the left (or only) operand.
         lhs: Shape,
         /// Shape of the right operand, or the shape asked for.
+        rhs: Shape,
+    },
+    /// The extents of two shapes along one axis do not fit.
+    #[error(
+        "{op}: extents along axis {axis} differ: {} in {lhs}, {} in {rhs}",
+        lhs.dim(usize::from(*axis)), rhs.dim(usize::from(*axis))
+    )]
+    ExtentMismatch {
+        /// The operation.
+        op: &'static str,
+        /// The axis.
+        axis: u8,
+        /// Shape of the left (or first) operand.
+        lhs: Shape,
+        /// Shape of the right operand, or of the index.
         rhs: Shape,
     },
     /// The operation does not accept the shape.
@@ -240,6 +265,7 @@ impl Error {
         use Error::*;
         match &mut self {
             ShapeMismatch { op: name, .. }
+            | ExtentMismatch { op: name, .. }
             | InvalidShape { op: name, .. }
             | TooManyAxes { op: name, .. }
             | LengthMismatch { op: name, .. }
@@ -281,6 +307,41 @@ impl Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The operation and two shapes that it cannot combine, as a text with the numbers that differ, where the operation
+/// says which must be equal.
+struct Misfit<'a>(&'a str, &'a Shape, &'a Shape);
+
+impl fmt::Display for Misfit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let &Misfit(op, lhs, rhs) = self;
+        match (op, lhs.dims(), rhs.dims()) {
+            ("reshape", ..) => {
+                write!(f, "{} elements of {lhs} do not fill {rhs} ({})", lhs.numel(), rhs.numel())
+            }
+            ("matmul", [.., a], [b] | [.., b, _]) if a != b => {
+                write!(f, "inner extents {a} and {b} differ for shapes {lhs} and {rhs}")
+            }
+            ("matmul", [a @ .., _, _], [b @ .., _, _]) => {
+                write!(
+                    f,
+                    "leading axes {a:?} and {b:?} do not broadcast for shapes {lhs} and {rhs}"
+                )
+            }
+            ("cat" | "gather" | "scatter_add", a, b) if a.len() != b.len() => {
+                let (a, b) = (a.len(), b.len());
+                write!(f, "numbers of axes {a} and {b} differ for shapes {lhs} and {rhs}")
+            }
+            _ => write!(f, "shapes {lhs} and {rhs} do not fit"),
+        }
+    }
+}
+
 fn tensor_of(name: &Option<String>) -> String {
     name.as_ref().map_or(String::new(), |name| format!(", tensor `{name}`"))
 }
@@ -297,6 +358,7 @@ mod tests {
         let (reason, path) = (String::new, String::new());
         for error in [
             Error::ShapeMismatch { op, lhs: shape, rhs: shape },
+            Error::ExtentMismatch { op, axis: 0, lhs: shape, rhs: shape },
             Error::InvalidShape { op, shape, reason: "" },
             Error::TooManyAxes { op, rank: 9 },
             Error::LengthMismatch { op, len: 2, shape },

@@ -155,8 +155,10 @@ impl Layout {
     /// Reorders the axes: axis `i` of the result is axis `axes[i]` of this layout.
     pub fn permute(&self, op: &'static str, axes: &[usize]) -> Result<Layout> {
         if axes.len() != self.shape.ndim() {
-            let rhs = axes.into();
-            return Err(Error::ShapeMismatch { op, lhs: self.shape, rhs });
+            let (shape, count) = (self.shape, self.shape.ndim());
+            let reason =
+                format!("expected the {count} axes of {shape} in some order, got {axes:?}");
+            return Err(Error::InvalidArgument { op, reason });
         }
         self.shape.resolve_axes(op, Some(axes))?;
         let shape = axes.iter().map(|&axis| self.dims()[axis]).collect();

@@ -16,15 +16,19 @@
 //! ```
 //!
 //! ```
-//! use swath::prelude::*;
+//! use swath::cpu::prelude::*;
 //!
 //! let w = tensor![[0.5, -1.0], [2.0, 0.25]].requires_grad();
-//! let x = tensor![1.0, 2.0];
+//! let x = Tensor::linspace(1.0, 2.0, 2)?;
 //! let loss = w.matmul(&x)?.tanh()?.sum(None, false)?;
 //! let grads = loss.backward()?;
 //! println!("{}", grads.wrt(&w)?);
 //! # Ok::<(), Error>(())
 //! ```
+//!
+//! [`cpu::prelude`] has the names that most programs use, with [`Tensor`] on the CPU; [`prelude`] has the same names
+//! for programs that choose their backend. [`Tensor`] lists the operations by task. If you know NumPy or PyTorch,
+//! *From NumPy and PyTorch* (`docs/FROM_NUMPY_AND_PYTORCH.md`) translates.
 
 #[cfg(feature = "testing-suite")]
 extern crate self as swath;
@@ -69,12 +73,16 @@ pub use error::{Error, Result};
 pub use half::{bf16, f16};
 pub use layout::{AxisPart, Layout, LoopNest, SliceItem, merge_axes};
 pub use rng::{RandomFloat, Rng, RngState};
-pub use shape::{Axes, Axis, MAX_RANK, Shape, Strides, broadcast_index, broadcast_shape};
+pub use shape::{
+    Axes, Axis, Extent, MAX_RANK, NewShape, Shape, Strides, broadcast_index, broadcast_shape,
+};
+#[doc(inline)]
+pub use tensor::Tensor;
 pub use tensor::fused::attention::Attention;
 pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::fused::pool::PoolOptions;
-pub use tensor::{Interpolation, Operand, PadMode, Shifts, SplitSizes, Tensor, TensordotAxes};
+pub use tensor::{Interpolation, Operand, PadMode, Shifts, SplitSizes, TensordotAxes};
 
 /// The names that most programs use.
 pub mod prelude {
@@ -87,6 +95,50 @@ pub mod prelude {
         numerical_gradient, optim, s, tensor, vjp, with_checkpoint_mode,
     };
     pub use crate::{nn::Module, optim::Optimizer};
+}
+
+/// Programs on the CPU.
+pub mod cpu {
+    /// The [prelude](crate::prelude) with `Tensor` on the CPU, so that constructors need no type.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = Tensor::zeros((2, 3), DType::F32)?;
+    /// let y: Tensor = x.add(1.0)?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub mod prelude {
+        pub use crate::prelude::*;
+
+        /// A tensor of [`CpuBackend`].
+        pub type Tensor = crate::Tensor<CpuBackend>;
+    }
+}
+
+/// Programs on a GPU.
+#[cfg(any(feature = "wgpu", all(feature = "metal", target_vendor = "apple")))]
+pub mod gpu {
+    /// The [prelude](crate::prelude) with `Tensor` on the GPU, by Metal where it was built, else by wgpu. The
+    /// macro `tensor!` makes tensors on the CPU, which `to_backend` copies.
+    ///
+    /// ```no_run
+    /// use swath::gpu::prelude::*;
+    /// let x = Tensor::zeros((2, 3), DType::F32)?;
+    /// let y: Tensor = tensor![1.0, 2.0, 3.0].to_backend()?;
+    /// println!("{}", x.add(&y)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub mod prelude {
+        pub use crate::prelude::*;
+
+        #[cfg(all(feature = "metal", target_vendor = "apple"))]
+        use crate::MetalBackend as Gpu;
+        #[cfg(not(all(feature = "metal", target_vendor = "apple")))]
+        use crate::WgpuBackend as Gpu;
+
+        /// A tensor of the GPU's backend.
+        pub type Tensor = crate::Tensor<Gpu>;
+    }
 }
 
 /// Runs the README's examples as tests.
@@ -103,6 +155,11 @@ struct FirstModel;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/AUTODIFF.md")]
 struct Autodiff;
+
+/// Runs the examples of the page that translates from NumPy and PyTorch as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/FROM_NUMPY_AND_PYTORCH.md")]
+struct FromNumpyAndPytorch;
 
 /// Runs the examples of the page on backends as tests.
 #[cfg(doctest)]

@@ -115,6 +115,11 @@ pub fn all(_path: &str, _shape: &Shape) -> bool {
 }
 
 /// Updates the parameters of a model by their gradients.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an optimizer of backend `{B}`",
+    label = "not an `Optimizer`",
+    note = "optimizers are in `swath::optim`: `Sgd`, `Adam`, `AdamW`, ..."
+)]
 pub trait Optimizer<B: Backend> {
     /// Takes one step with every parameter, in place if nothing else shares its storage. A
     /// parameter at several paths takes a single step and stays tied.

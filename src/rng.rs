@@ -276,6 +276,11 @@ const NORMAL_COST: Cost = Cost(16_000);
 const CHUNK: usize = 256;
 
 /// The types that [`Rng`] draws directly: `f32` and `f64`. Sealed, as [`Element`] is.
+#[diagnostic::on_unimplemented(
+    message = "random numbers are drawn as `f32` or `f64`, not `{Self}`",
+    label = "neither `f32` nor `f64`",
+    note = "draw an `f32` and convert it"
+)]
 pub trait RandomFloat: Element {
     /// Draws from `[0, 1)`.
     #[doc(hidden)]

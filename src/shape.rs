@@ -1,11 +1,32 @@
 //! [`Shape`], [`Strides`], [`Axis`] and broadcasting: small, pure, at most [`MAX_RANK`] axes.
 
+/// Conversions of tuples whose items convert to `$Item`, for a type that converts from arrays of it.
+macro_rules! from_tuples {
+    ($Target:ident of $Item:ident) => {
+        from_tuples! { $Target $Item:
+            (A a) (A a, B b) (A a, B b, C c) (A a, B b, C c, D d) (A a, B b, C c, D d, E e)
+            (A a, B b, C c, D d, E e, F f) (A a, B b, C c, D d, E e, F f, G g)
+            (A a, B b, C c, D d, E e, F f, G g, H h)
+        }
+    };
+    ($Target:ident $Item:ident: $(($($T:ident $item:ident),+))*) => {$(
+        impl<$($T: Into<$Item>),+> From<($($T,)+)> for $Target {
+            fn from(($($item,)+): ($($T,)+)) -> Self {
+                let items: [$Item; _] = [$($item.into()),+];
+                $Target::from(items)
+            }
+        }
+    )*};
+}
+
 mod axes;
+mod new_shape;
 mod strides;
 
 use std::fmt;
 
 pub use axes::{Axes, Axis};
+pub use new_shape::{Extent, NewShape};
 pub use strides::Strides;
 
 use crate::error::{Error, Result};

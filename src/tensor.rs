@@ -6,6 +6,7 @@
 //! | `create.rs` | tensors from values, ranges, random numbers |
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
+//! | `assign.rs` | `+= -= *= /=` |
 //! | `view.rs` | views, transposition, reshaping |
 //! | `movement.rs` | `stack`, `split`, `repeat`, `roll`, triangles and diagonals |
 //! | `pad.rs` | `pad` |
@@ -29,6 +30,7 @@ mod display;
 pub(crate) mod einsum;
 mod elementwise;
 pub(crate) mod fused;
+mod in_place;
 mod index;
 mod linalg;
 mod movement;
@@ -40,8 +42,7 @@ mod scan;
 mod ternary;
 mod view;
 
-use std::fmt;
-
+pub(crate) use display::TextStyle;
 pub(crate) use fused::attention::Attention;
 pub(crate) use fused::cross_entropy::CrossEntropy;
 pub use linalg::TensordotAxes;
@@ -66,13 +67,45 @@ use crate::shape::Shape;
 /// tensor is recorded, so that [`backward`](Tensor::backward) can compute gradients.
 ///
 /// ```
-/// use swath::prelude::*;
-/// type T = Tensor<CpuBackend>;
+/// use swath::cpu::prelude::*;
 /// let a = tensor![[1.0, 2.0], [3.0, 4.0]];
-/// let b = T::from_vec(vec![1.0f32, -1.0], 2)?;
-/// let c = (&a * 2.0 + &b).exp()?.sum(Some(&[1]), false)?;
+/// let b = Tensor::from_vec(vec![1.0f32, -1.0], 2)?;
+/// let c = (&a * 2.0 + &b).exp()?.sum_axis(1, false)?;
 /// assert_eq!(c.shape(), &Shape::new([2]));
 /// # Ok::<(), Error>(())
+/// ```
+///
+/// Methods return errors and do not panic. [`cpu::prelude`](crate::cpu::prelude) exports this type
+/// with `B = CpuBackend`.
+///
+/// # Operators
+///
+/// `+ - * /`, unary `-`, and in place `+= -= *= /=` take tensors, references to them and numbers, as
+/// the methods [`add`](Tensor::add), [`sub`](Tensor::sub), [`mul`](Tensor::mul), [`div`](Tensor::div),
+/// [`neg`](Tensor::neg) and [`add_assign`](Tensor::add_assign) do. An operand that is passed by value
+/// gives its memory to the result if nothing else shares it.
+///
+/// # Panics
+///
+/// Operators cannot return an error, so they panic with its text, at the caller's line: for shapes
+/// that do not broadcast, dtypes that differ or on which the operation is not defined, a number that
+/// the dtype cannot represent, an integer division by zero, and if memory runs out; assignments also
+/// if a tensor is tracked. Where such operands may occur, use the methods.
+///
+/// ```should_panic
+/// use swath::prelude::*;
+/// let _ = tensor![1.0, 2.0] + tensor![1.0, 2.0, 3.0]; // add: shapes [2] and [3] do not fit
+/// ```
+///
+/// # Formatting
+///
+/// `{}` shows the values as NumPy does, `{:.2}` with two decimals, `{:e}` with exponents; `{:?}`
+/// shows shape, dtype, backend, the recorded operation and a few values.
+///
+/// ```
+/// use swath::prelude::*;
+/// let x = tensor![[0.5, -1.25], [3.0, 20.0]];
+/// assert_eq!(format!("{x:.1}"), "[[ 0.5, -1.2],\n [ 3.0, 20.0]]");
 /// ```
 pub struct Tensor<B: Backend = CpuBackend> {
     data: B::Tensor,
@@ -85,8 +118,16 @@ impl<B: Backend> Clone for Tensor<B> {
     }
 }
 
+/// # Properties, values, tracking
 impl<B: Backend> Tensor<B> {
     /// Wraps a backend's tensor. The result is untracked.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let data = CpuBackend::from_vec(vec![1.0, 2.0], 2)?;
+    /// assert_eq!(Tensor::from_data(data).dims(), [2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn from_data(data: B::Tensor) -> Self {
         Tensor::from_parts(data, None)
     }
@@ -117,36 +158,80 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// The shape.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].shape(), &Shape::new([1, 2]));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn shape(&self) -> &Shape {
         self.data.shape()
     }
 
     /// The extents of the axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].dims(), [1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn dims(&self) -> &[usize] {
         self.shape().dims()
     }
 
     /// Number of axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].rank(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn rank(&self) -> usize {
         self.shape().ndim()
     }
 
     /// Number of elements.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].numel(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn numel(&self) -> usize {
         self.shape().numel()
     }
 
     /// Type of the elements.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![i64; 1, 2].dtype(), DType::I64);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.data.dtype()
     }
 
     /// Shape, strides and offset of the elements in storage.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// assert_eq!(x.t()?.layout().strides(), [1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn layout(&self) -> &Layout {
         self.data.layout()
     }
 
     /// The backend's tensor.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0];
+    /// assert_eq!(CpuBackend::exp(x.data())?.shape(), x.shape());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn data(&self) -> &B::Tensor {
         &self.data
     }
@@ -176,6 +261,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Copies the elements into a vector in row-major order.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].to_vec::<f32>()?, [1.0, 2.0]);
+    /// assert!(tensor![1.0].to_vec::<f64>().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::DTypeMismatch`] if `T` is not the tensor's dtype; convert with
     /// [`to_dtype`](Tensor::to_dtype) first.
@@ -187,6 +279,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns the value of a tensor with exactly one element.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].sum(None, false)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidShape`] if the number of elements is not 1; [`Error::DTypeMismatch`] if `T`
@@ -226,6 +324,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Copies the values to another backend.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x: Tensor<ReferenceBackend> = tensor![1.0, 4.0].to_backend()?;
+    /// assert_eq!(x.sqrt()?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the tensor is tracked; gradients do not cross backends, so
     /// [`detach`](Tensor::detach) it first.
@@ -241,11 +346,25 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// True if operations on this tensor are recorded.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0].requires_grad();
+    /// assert!(x.exp()?.is_tracked() && !x.detach().is_tracked());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn is_tracked(&self) -> bool {
         self.node.is_some()
     }
 
     /// The name given to [`var`](Tensor::var).
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = Tensor::var("x", tensor![1.0].data().clone());
+    /// assert_eq!((x.name(), x.exp()?.name()), (Some("x"), None));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn name(&self) -> Option<&str> {
         self.node()?.name()
     }
@@ -255,6 +374,14 @@ impl<B: Backend> Tensor<B> {
     ///
     /// Only floats have gradients: a tensor of another dtype stays untracked, and asking for its
     /// gradient is an error.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0].requires_grad();
+    /// let grads = x.square()?.sum(None, false)?.backward()?;
+    /// assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn requires_grad(&self) -> Self {
         match self.node() {
             Some(node) if node.is_leaf() => self.clone(),
@@ -263,12 +390,39 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns an untracked tensor that shares this tensor's storage.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![3.0].requires_grad();
+    /// let grads = x.mul(x.detach())?.backward()?; // the second factor counts as a constant
+    /// assert_eq!(grads.wrt(&x)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn detach(&self) -> Self {
         Tensor::from_data(self.data().clone())
     }
 }
 
+/// # Slices of the CPU's memory
 impl Tensor<CpuBackend> {
+    /// Borrows the elements in row-major order, as stored (`bool` as bytes 0 and 1).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// assert_eq!(x.as_slice::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// assert!(x.t()?.as_slice::<f32>().is_err());
+    /// assert_eq!(x.t()?.contiguous()?.as_slice::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the tensor is not contiguous; [`Error::DTypeMismatch`] if `T`
+    /// is not the tensor's dtype.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T::Stored]> {
+        self.data.as_slice::<T>()
+    }
+
     /// Borrows the elements in row-major order for writing, for data that changes from step to step
     /// in the same memory.
     ///
@@ -290,17 +444,5 @@ impl Tensor<CpuBackend> {
             return Err(Error::InvalidArgument { op: "as_slice_mut", reason });
         }
         self.data.as_slice_mut::<T>()
-    }
-}
-
-impl<B: Backend> fmt::Debug for Tensor<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let op = self.node().map(|node| node.op());
-        f.debug_struct("Tensor")
-            .field("backend", &B::NAME)
-            .field("shape", self.shape())
-            .field("dtype", &self.dtype())
-            .field("op", &op)
-            .finish()
     }
 }

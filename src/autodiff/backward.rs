@@ -84,9 +84,19 @@ impl Targets {
     }
 }
 
+/// # Gradients
 impl<B: Backend> Tensor<B> {
     /// Makes later backward passes keep the gradient of this tensor although it is not a leaf. Has
     /// no effect on an untracked tensor.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![3.0].requires_grad();
+    /// let y = x.square()?;
+    /// y.retain_grad();
+    /// assert_eq!(y.mul(2.0)?.backward()?.wrt(&y)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn retain_grad(&self) {
         if let Some(node) = self.node() {
             node.retain();
@@ -99,6 +109,14 @@ impl<B: Backend> Tensor<B> {
     /// The recorded graph is released on the way. A second pass through any part of it gives
     /// [`Error::GraphReleased`].
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![3.0].requires_grad();
+    /// let grads = x.square()?.backward()?;
+    /// assert_eq!(grads.wrt(&x)?.item::<f32>()?, 6.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotScalar`] unless there is one element; [`Error::NoGradient`] if the tensor is not
     /// tracked; [`Error::GraphReleased`].
@@ -109,6 +127,14 @@ impl<B: Backend> Tensor<B> {
     /// Like [`backward`](Tensor::backward), starting from the upstream gradient of this tensor.
     /// `upstream` has this tensor's shape and dtype.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 2.0].requires_grad();
+    /// let grads = x.square()?.backward_with(&tensor![1.0, 10.0])?;
+    /// assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, [2.0, 40.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::NoGradient`];
     /// [`Error::GraphReleased`].
@@ -118,6 +144,15 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Like [`backward`](Tensor::backward), with options.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![3.0].requires_grad();
+    /// let y = x.square()?;
+    /// let first = y.backward_opts(Backward { retain_graph: true, ..Default::default() })?;
+    /// assert_eq!(y.backward()?.wrt(&x)?.item::<f32>()?, first.wrt(&x)?.item::<f32>()?);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn backward_opts(&self, options: Backward) -> Result<Gradients<B>> {
         B::engine_backward(self, self.unit_upstream()?, options)
     }

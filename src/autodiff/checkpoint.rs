@@ -84,6 +84,11 @@ pub fn with_checkpoint_mode<R>(f: impl FnOnce() -> R) -> R {
 
 /// What a checkpointed function returns: a tensor, or a `Vec`, an array or a tuple of two to four of
 /// such.
+#[diagnostic::on_unimplemented(
+    message = "a checkpointed function returns tensors, not `{Self}`",
+    label = "not a tensor, or several",
+    note = "return a tensor, or a `Vec`, an array or a tuple of two to four of such"
+)]
 pub trait CheckpointOutput<B: Backend> {
     /// The tensors, in order.
     fn tensors(&self) -> Vec<&Tensor<B>>;
@@ -202,6 +207,11 @@ pub fn checkpoint_with<B: Backend, Y: CheckpointOutput<B>>(
 }
 
 /// A layer of [`checkpoint_sequential`]: a function pointer, or a function or module in an [`Arc`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a layer that can be checkpointed",
+    label = "not a checkpointable layer",
+    note = "layers are `fn` pointers, or functions and modules in an `Arc`"
+)]
 pub trait CheckpointLayer<B: Backend>: Clone + Send + Sync + 'static {
     /// Computes the output for the input `x`.
     fn run(&self, x: &Tensor<B>) -> Result<Tensor<B>>;

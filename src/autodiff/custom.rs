@@ -67,6 +67,11 @@ use super::graph::{InputGradients, Upstream, bytes_of, record, rule, rule_keepin
 /// assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, [0.0, 1.0, 1.0]);
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an operation on tensors of backend `{B}`",
+    label = "`CustomOp` is not implemented",
+    note = "implement `CustomOp<{B}>` with the methods `name`, `forward` and `backward`"
+)]
 pub trait CustomOp<B: Backend>: Send + Sync + 'static {
     /// The name of the op in the graph and in error messages.
     fn name(&self) -> &'static str;
@@ -116,10 +121,36 @@ impl<B: Backend, O: CustomOp<B> + ?Sized> CustomOp<B> for Arc<O> {
     }
 }
 
+/// # Operations that a program defines
 impl<B: Backend> Tensor<B> {
     /// Applies an operation that the program defines, and records it with its gradient. See
     /// [`CustomOp`]. Ops that are not `Clone`, or of different types, can be applied as
     /// `Arc<dyn CustomOp<B>>`.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// use swath::backend::cpu::CpuTensor;
+    ///
+    /// #[derive(Clone)]
+    /// struct Double;
+    ///
+    /// impl CustomOp<CpuBackend> for Double {
+    ///     fn name(&self) -> &'static str {
+    ///         "double"
+    ///     }
+    ///     fn forward(&self, inputs: &[&CpuTensor]) -> Result<CpuTensor> {
+    ///         CpuBackend::add(inputs[0], inputs[0])
+    ///     }
+    ///     fn backward(&self, _: &[&Tensor], _: &Tensor, upstream: &Tensor) -> Result<Vec<Option<Tensor>>> {
+    ///         Ok(vec![Some(upstream.mul(2.0)?)])
+    ///     }
+    /// }
+    ///
+    /// let x = tensor![3.0].requires_grad();
+    /// let y = Tensor::apply(&Double, &[&x])?;
+    /// assert_eq!(y.backward()?.wrt(&x)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// Errors of [`CustomOp::forward`]. A backward pass returns errors of [`CustomOp::backward`],

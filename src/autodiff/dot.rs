@@ -22,6 +22,7 @@ struct Entry {
     inputs: Vec<usize>,
 }
 
+/// # The recorded graph
 impl<B: Backend> Tensor<B> {
     /// The recorded graph that this tensor was computed by, in the language of Graphviz:
     /// `dot -Tsvg` draws it. Each node has its op, or the name of a leaf, its shape and dtype, and

@@ -215,6 +215,10 @@ impl Backend for AnyBackend {
         on!(Self::device()?, B => B::from_host(data, shape).map(B::wrap))
     }
 
+    fn adopt_host(data: HostData, shape: Shape) -> Result<AnyTensor> {
+        on!(Self::device()?, B => B::adopt_host(data, shape).map(B::wrap))
+    }
+
     fn to_host(x: &AnyTensor) -> Result<HostData> {
         on!(x.device(), B => B::to_host(get::<B>("to_host", x)?))
     }

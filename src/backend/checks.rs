@@ -66,11 +66,24 @@ pub(crate) fn check_indices<T: TensorData>(
     check_dtype(op, index, DType::I64)?;
     let (lhs, rhs) = (*x.shape(), *index.shape());
     lhs.check_axis(op, axis)?;
-    let fits = |i: usize| i == axis || rhs.dim(i) <= lhs.dim(i);
-    if lhs.ndim() != rhs.ndim() || !(0..lhs.ndim()).all(fits) {
+    if lhs.ndim() != rhs.ndim() {
         return Err(Error::ShapeMismatch { op, lhs, rhs });
     }
-    Ok(())
+    check_extents(op, &lhs, &rhs, |i| i == axis || rhs.dim(i) <= lhs.dim(i))
+}
+
+/// Fails with the first axis along which two shapes of equal rank do not fit.
+fn check_extents(
+    op: &'static str,
+    &lhs: &Shape,
+    &rhs: &Shape,
+    fits: impl Fn(usize) -> bool,
+) -> Result<()> {
+    // The axis is below `MAX_RANK`.
+    match (0..lhs.ndim()).find(|&i| !fits(i)) {
+        Some(axis) => Err(Error::ExtentMismatch { op, axis: axis as u8, lhs, rhs }),
+        None => Ok(()),
+    }
 }
 
 /// Shape of tensors concatenated along `axis`: at least one, of one dtype, with equal extents along all
@@ -89,9 +102,10 @@ pub(crate) fn joined_shape<T: TensorData>(
     let mut total = 0usize;
     for tensor in tensors {
         let rhs = *tensor.shape();
-        if lhs.ndim() != rhs.ndim() || lhs.with_axis(axis, Some(rhs.dim(axis))) != rhs {
+        if lhs.ndim() != rhs.ndim() {
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
+        check_extents(op, &lhs, &rhs, |i| i == axis || lhs.dim(i) == rhs.dim(i))?;
         check_dtype(op, *first, tensor.dtype())?;
         total = total.saturating_add(rhs.dim(axis));
     }

@@ -59,6 +59,10 @@ impl Backend for CpuBackend {
         cast::from_host(&data, &shape)
     }
 
+    fn adopt_host(data: HostData, shape: Shape) -> Result<CpuTensor> {
+        cast::adopt_host(data, &shape)
+    }
+
     fn to_host(x: &CpuTensor) -> Result<HostData> {
         cast::to_host(x)
     }
@@ -98,6 +102,10 @@ impl Backend for CpuBackend {
         b: impl Into<Arg<'a, CpuTensor>>,
     ) -> Result<CpuTensor> {
         elementwise::binary(op, [a.into(), b.into()])
+    }
+
+    fn binary_assign(op: BinaryOp, x: &mut CpuTensor, b: Arg<'_, CpuTensor>) -> Result<()> {
+        elementwise::assign(op, x, b)
     }
 
     fn ternary<'a>(

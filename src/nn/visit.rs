@@ -54,6 +54,11 @@ pub trait VisitorMut<B: Backend> {
 
 /// A tree of tensors: a layer, a model, or a part of one. The macro [`module!`](crate::module)
 /// implements it for a struct.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tree of tensors of backend `{B}`",
+    label = "not a part of a model",
+    note = "`swath::module!` implements `Visit` for a struct; tensors, layers and `Option`, `Vec`, `Box` and `Arc` of them have it"
+)]
 pub trait Visit<B: Backend> {
     /// Passes every tensor to the visitor, always in the same order.
     fn visit(&self, visitor: &mut dyn Visitor<B>);
@@ -62,6 +67,11 @@ pub trait Visit<B: Backend> {
 }
 
 /// A layer or model with one input.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a layer or model of backend `{B}`",
+    label = "not a `Module`",
+    note = "implement `Module` for a struct whose `Visit` `swath::module!` writes; closures are no modules"
+)]
 pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     /// Computes the output for the input `x`.
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>>;

@@ -54,6 +54,7 @@ macro_rules! ternary_ops {
             }
             {
                 /// Derivative of `leaky_relu` at `b` with slope `c`: `a` where `b > 0`, else `a · c`.
+                #[doc(hidden)]
                 leaky_relu_grad, LeakyReluGrad;
                 composite: (a, b, c) => b.is_positive()?.choose(a, &a.mul(c)?);
                 domain: -2.0, 2.0; -4.0, 4.0; -0.6, 0.6;
@@ -63,6 +64,7 @@ macro_rules! ternary_ops {
             }
             {
                 /// Derivative of `elu` at `b` with scale `c`: `a` where `b > 0`, else `a · c · e^b`.
+                #[doc(hidden)]
                 elu_grad, EluGrad;
                 composite: (a, b, c) => {
                     b.is_positive()?.choose(a, &a.mul(&c.mul(&b.exp()?)?)?)

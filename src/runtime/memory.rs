@@ -13,8 +13,10 @@
 //!    expose missing writes.
 //! 3. Size classes are 64, 128, 192 and 256 bytes, then four per octave: at most a quarter is wasted.
 //! 4. Blocks up to [`LOCAL_MAX_BYTES`] are kept in lists of the thread that frees them: no lock.
-//! 5. A shelf that would exceed its limit is emptied, which also releases sizes that are no longer used.
+//! 5. The memory of a vector that a tensor adopted is returned to its allocator, not recycled.
+//! 6. A shelf that would exceed its limit is emptied, which also releases sizes that are no longer used.
 
+mod adopted;
 mod huge_pages;
 mod pool;
 
@@ -24,16 +26,16 @@ use std::mem::ManuallyDrop;
 use bytemuck::Pod;
 
 use super::parallel;
-use crate::dtype::DType;
+use crate::dtype::{DType, HostData};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use pool::{
-    Block, allocate, class_layout, class_of, exact_bytes, free, give, system_layout, take,
-    take_scratch,
+    Block, SYSTEM_ALIGNMENT, allocate, class_layout, class_of, exact_bytes, free, give,
+    system_layout, take, take_scratch,
 };
 pub(crate) use pool::{OBJECT_ALIGNMENT, give_object, limit, stats, take_object, warm_up};
 
-/// Alignment of every buffer: a cache line and the widest vector.
+/// Alignment of every buffer that is allocated here: a cache line and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
 /// Statistics of the memory pool.
@@ -76,11 +78,13 @@ fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
     }
 }
 
-/// Memory of a tensor: initialised, aligned to [`ALIGNMENT`], returned to the pool when dropped.
+/// Memory of a tensor: initialised, aligned to [`ALIGNMENT`], returned to the pool when dropped; or the memory of
+/// a vector, aligned to [`SYSTEM_ALIGNMENT`].
 pub(crate) struct Buffer {
     block: Block,
     bytes: usize,
-    /// `None` for a block without a class, which is returned to the system.
+    /// `None` for a block without a class, which is returned to the system; from [`adopted::ADOPTED`] on for the
+    /// memory of a vector.
     class: Option<usize>,
 }
 
@@ -112,6 +116,12 @@ impl Buffer {
         let block = allocate(system_layout(exact_bytes(bytes)));
         let block = block.ok_or(Error::OutOfMemory { op, bytes })?;
         Ok(Buffer { block, bytes, class: None }.marked())
+    }
+
+    /// Takes over the memory of values, or returns them if they are better copied.
+    pub fn adopt(values: HostData) -> Result<std::result::Result<Self, HostData>> {
+        crate::runtime::check()?;
+        Ok(adopted::adopt(values))
     }
 
     #[inline(always)]
@@ -150,10 +160,11 @@ impl Buffer {
 
     /// The content as elements. Trailing bytes that are less than an element are omitted.
     pub fn as_slice<T: Pod>(&self) -> &[T] {
-        const { assert!(align_of::<T>() <= ALIGNMENT && size_of::<T>() > 0) };
+        const { assert!(align_of::<T>() <= SYSTEM_ALIGNMENT && size_of::<T>() > 0) };
         // SAFETY: the block has at least `bytes` bytes, all initialised (zeroed if new, old bytes if
-        // recycled) and sufficiently aligned for `T`; any bytes are a valid `T: Pod`; `self` is borrowed,
-        // and writing requires `&mut self`.
+        // recycled, a vector's elements if adopted) and sufficiently aligned for `T`: asserted above for the
+        // least alignment, which `adopt` checks; any bytes are a valid `T: Pod`; `self` is borrowed, and
+        // writing requires `&mut self`.
         unsafe {
             std::slice::from_raw_parts(self.block.0.cast().as_ptr(), self.bytes / size_of::<T>())
         }
@@ -161,7 +172,7 @@ impl Buffer {
 
     /// The content as elements for writing, like [`Buffer::as_slice`].
     pub fn as_slice_mut<T: Pod>(&mut self) -> &mut [T] {
-        const { assert!(align_of::<T>() <= ALIGNMENT && size_of::<T>() > 0) };
+        const { assert!(align_of::<T>() <= SYSTEM_ALIGNMENT && size_of::<T>() > 0) };
         // SAFETY: as in `as_slice`; `self` is borrowed exclusively.
         unsafe {
             std::slice::from_raw_parts_mut(
@@ -175,6 +186,9 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         match self.class {
+            Some(class) if class >= adopted::ADOPTED => {
+                adopted::free(self.block, self.bytes, class)
+            }
             Some(class) => give(class, self.block),
             None => free(system_layout(exact_bytes(self.bytes)), self.block),
         }

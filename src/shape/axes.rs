@@ -28,7 +28,14 @@ impl Axis {
     }
 }
 
-/// One axis or several: `0`, `-1`, `[0, -1]`, `vec![0, 1]`, a slice of axes.
+/// One axis or several: `0`, `-1`, `(0, -1)`, `[0, -1]`, `vec![0, 1]`, a slice of axes.
+///
+/// ```
+/// use swath::{Axes, Shape};
+/// let shape = Shape::new([2, 3, 4]);
+/// assert_eq!(Axes::from((-1, 0)).resolve("sum", &shape)?.as_slice(), [2, 0]);
+/// # Ok::<(), swath::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Axes(SmallVec<[Axis; MAX_RANK]>);
 
@@ -80,6 +87,8 @@ impl From<Axis> for Axes {
         Axes::from([axis])
     }
 }
+
+from_tuples!(Axes of Axis);
 
 macro_rules! axis_from {
     ($($t:ty)*) => {$(

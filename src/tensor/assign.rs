@@ -2,14 +2,14 @@
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::{scatter_rule, slice_assign_rule};
-use crate::backend::{Backend, TensorData};
+use crate::backend::{Backend, TensorData, check_indices};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::SliceItem;
 use crate::shape::{Axis, AxisSet, Shape, broadcast_shape_for};
 
 use super::Tensor;
-use super::index::{as_index, check_index, expand_index};
+use super::index::{as_index, expand_index};
 
 /// Replacing elements gives a new tensor; gradients reach both operands.
 impl<B: Backend> Tensor<B> {
@@ -46,7 +46,7 @@ impl<B: Backend> Tensor<B> {
         let op = "scatter";
         let axis = axis.resolve(op, x.shape())?;
         let index = as_index(op, index)?;
-        check_index(op, x.shape(), axis, &index)?;
+        check_indices(op, x.data(), axis, index.data())?;
         if index.shape() != source.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }

@@ -9,6 +9,8 @@ use crate::shape::{Shape, broadcast_shape_for};
 use super::Tensor;
 use super::elementwise::check_scalar;
 
+/// # Tests and logic
+///
 /// Element-wise tests and logic. The result is `Bool` and has no gradient. As an operand of logic,
 /// every value but zero is true, NaN too.
 impl<B: Backend> Tensor<B> {
@@ -27,16 +29,35 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// True where the element is +∞ or −∞; false for integers.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, f32::INFINITY].isinf()?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn isinf(&self) -> Result<Tensor<B>> {
         self.test(NumberTest::IsInf)
     }
 
     /// True where the element is neither NaN nor infinite; true for integers.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, f32::NAN].isfinite()?.to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn isfinite(&self) -> Result<Tensor<B>> {
         self.test(NumberTest::IsFinite)
     }
 
     /// Applies a test chosen at run time: `x.test(NumberTest::IsNan)` is `x.isnan()`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::NumberTest;
+    /// assert_eq!(tensor![1.0, f32::NAN].test(NumberTest::IsNan)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn test(&self, op: NumberTest) -> Result<Tensor<B>> {
         Ok(Tensor::from_data(B::test(op, self.data())?))
     }
@@ -58,12 +79,25 @@ impl<B: Backend> Tensor<B> {
 
     /// True where at least one of the two elements is true. Shapes broadcast; the dtypes may
     /// differ.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![0.0, 2.0].logical_or(&tensor![0.0, 0.0])?;
+    /// assert_eq!(y.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn logical_or(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         let either = || Tensor::where_cond(self, &constant(true)?, &rhs.as_bool()?);
         either().map_err(|e| e.named("logical_or"))
     }
 
     /// True where the element is zero.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![0.0, 2.0].logical_not()?.to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn logical_not(&self) -> Result<Tensor<B>> {
         Tensor::where_cond(self, &constant(false)?, &constant(true)?)
             .map_err(|e| e.named("logical_not"))

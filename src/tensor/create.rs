@@ -11,8 +11,11 @@ use crate::shape::Shape;
 use super::Tensor;
 use super::elementwise::check_scalar;
 
+/// # Creation
 impl<B: Backend> Tensor<B> {
     /// Creates a tensor from values in row-major order. Its dtype is that of the Rust type.
+    ///
+    /// On the CPU, the memory of a vector of more than 16 KiB becomes the tensor's, without a copy.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -26,17 +29,30 @@ impl<B: Backend> Tensor<B> {
     pub fn from_vec<T: Element>(values: Vec<T>, shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         check_len("from_vec", values.len(), &shape)?;
-        Ok(Tensor::from_data(B::from_host(T::into_host(values), shape)?))
+        Ok(Tensor::from_data(B::adopt_host(T::into_host(values), shape)?))
     }
 
     /// Like [`from_vec`](Tensor::from_vec), copying from a slice.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], (2, 2))?;
+    /// assert_eq!(x.dims(), [2, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         check_len("from_slice", values.len(), &shape)?;
-        Ok(Tensor::from_data(B::from_host(T::into_host(values.to_vec()), shape)?))
+        Ok(Tensor::from_data(B::adopt_host(T::into_host(values.to_vec()), shape)?))
     }
 
     /// Creates a tensor with every element equal to `value`. Its dtype is that of the Rust type.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::full(2, 0.5f64)?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn full<T: Element>(shape: impl Into<Shape>, value: T) -> Result<Self> {
         Tensor::full_scalar("full", shape.into(), value.to_scalar(), T::DTYPE)
     }
@@ -52,21 +68,45 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Creates a tensor of zeros.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::zeros((2, 1), DType::F32)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn zeros(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
         Tensor::full_scalar("zeros", shape.into(), Scalar::Int(0), dtype)
     }
 
     /// Creates a tensor of ones.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::ones(2, DType::I64)?.to_vec::<i64>()?, [1, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
         Tensor::full_scalar("ones", shape.into(), Scalar::Int(1), dtype)
     }
 
     /// Creates zeros with the shape and dtype of this tensor.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].zeros_like()?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn zeros_like(&self) -> Result<Self> {
         Tensor::full_scalar("zeros_like", *self.shape(), Scalar::Int(0), self.dtype())
     }
 
     /// Creates ones with the shape and dtype of this tensor.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![5.0, 2.0].ones_like()?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn ones_like(&self) -> Result<Self> {
         Tensor::full_scalar("ones_like", *self.shape(), Scalar::Int(1), self.dtype())
     }
@@ -117,6 +157,12 @@ impl<B: Backend> Tensor<B> {
     ///
     /// Element i is `start + i * step`, computed in `f64` and rounded once.
     ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::arange(0.0, 1.0, 0.25)?.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] if `step` is 0, if an argument is not finite, or if a value does
     /// not fit an integer dtype.
@@ -125,6 +171,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Like [`arange`](Tensor::arange), with the given dtype.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::arange_as(3.0, 0.0, -1.0, DType::I64)?.to_vec::<i64>()?, [3, 2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn arange_as(start: f64, end: f64, step: f64, dtype: DType) -> Result<Self> {
         let op = "arange";
         let count = ((end - start) / step).ceil();
@@ -147,11 +199,23 @@ impl<B: Backend> Tensor<B> {
 
     /// Creates a vector of `count` evenly spaced values from `start` to `end`, both included, with
     /// dtype `F32`.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::linspace(0.0, 1.0, 3)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn linspace(start: f64, end: f64, count: usize) -> Result<Self> {
         Tensor::linspace_as(start, end, count, DType::F32)
     }
 
     /// Like [`linspace`](Tensor::linspace), with the given dtype.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::linspace_as(1.0, 2.0, 2, DType::F64)?.to_vec::<f64>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn linspace_as(start: f64, end: f64, count: usize, dtype: DType) -> Result<Self> {
         let op = "linspace";
         let shape = Shape::from(count);
@@ -227,6 +291,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Draws from the standard normal distribution, with dtype `F32`.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let mut rng = Rng::seed(42);
+    /// let x = Tensor::randn((2, 3), &mut rng)?;
+    /// assert_eq!(x.dims(), [2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn randn(shape: impl Into<Shape>, rng: &mut Rng) -> Result<Self> {
         let shape = shape.into();
         shape.validate("randn")?;

@@ -4,13 +4,30 @@ use super::Tensor;
 use crate::backend::any::{AnyBackend, Device};
 use crate::error::{Error, Result};
 
+/// # Devices
 impl Tensor<AnyBackend> {
     /// The device.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::{AnyBackend, Device};
+    /// let x = AnyBackend::with_device(Device::Cpu, || Tensor::<AnyBackend>::ones(2, DType::F32))?;
+    /// assert_eq!(x.device(), Device::Cpu);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn device(&self) -> Device {
         self.data().device()
     }
 
     /// Copies the tensor to a device, without a graph; returns the same storage if it is there.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::{AnyBackend, Device};
+    /// let x = Tensor::<AnyBackend>::ones(2, DType::F32)?.to_device(Device::Reference)?;
+    /// assert_eq!(x.device(), Device::Reference);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the tensor is tracked: detach it first; [`Error::Device`] if the device was not

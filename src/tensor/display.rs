@@ -1,9 +1,9 @@
 //! Formats tensors as text, in the layout of NumPy.
 //!
 //! All numbers have the width of the widest and the decimals of the one that needs the most, at
-//! most 4 or as many as the format asks for (`{:.2}`). If magnitudes differ too much for that, all
-//! are written with exponents. Of more than 1000 elements only the first and last three along each
-//! axis are shown, and only these are read.
+//! most 4 or as many as the format asks for (`{:.2}`). If magnitudes differ too much for that, or the
+//! format asks for it (`{:e}`), all are written with exponents. Of more than 1000 elements only the first
+//! and last three along each axis are shown, and only these are read. `{:?}` shows fewer, on one line.
 
 use std::fmt::{self, Write};
 
@@ -14,35 +14,83 @@ use crate::shape::{AxisSet, Shape};
 
 use super::Tensor;
 
+/// The values; `{:.2}` chooses the number of decimals.
 impl<B: Backend> fmt::Display for Tensor<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match B::engine_text(self, f.precision()) {
-            Ok(text) => f.write_str(&text),
-            Err(error) => write!(f, "<{error}>"),
-        }
+        let style = TextStyle { precision: f.precision(), ..TextStyle::default() };
+        f.write_str(&self.text(style))
+    }
+}
+
+/// The values with exponents; `{:.2e}` chooses the number of decimals.
+impl<B: Backend> fmt::LowerExp for Tensor<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let style = TextStyle { precision: f.precision(), exponents: true, short: false };
+        f.write_str(&self.text(style))
+    }
+}
+
+/// Shape, dtype, backend, the recorded operation and the values, of more than 32 the first and last of each axis.
+impl<B: Backend> fmt::Debug for Tensor<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let style = TextStyle { precision: f.precision(), exponents: false, short: true };
+        f.debug_struct("Tensor")
+            .field("shape", self.shape())
+            .field("dtype", &self.dtype())
+            .field("backend", &B::NAME)
+            .field("op", &self.node().map(|node| node.op()))
+            .field("values", &format_args!("{}", self.text(style)))
+            .finish()
+    }
+}
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TextStyle {
+    precision: Option<usize>,
+    /// Exponents in any case.
+    exponents: bool,
+    /// Few values, on one line.
+    short: bool,
+}
+
+impl TextStyle {
+    /// Largest number of elements that are all shown; 1000 is NumPy's.
+    fn full(self) -> usize {
+        if self.short { 32 } else { 1000 }
+    }
+
+    /// Elements shown at each end of an axis otherwise: NumPy's 3.
+    fn edge(self, rank: usize) -> usize {
+        if self.short && rank > 2 { 1 } else { 3 }
     }
 }
 
 impl<B: Backend> Tensor<B> {
-    pub(crate) fn text_body(x: &Tensor<B>, precision: Option<usize>) -> Result<String> {
-        let kept = x.detach().ends()?;
-        Ok(format(&B::to_host(kept.data())?, kept.shape(), x.shape(), precision))
+    fn text(&self, style: TextStyle) -> String {
+        B::engine_text(self, style).unwrap_or_else(|error| format!("<{error}>"))
+    }
+
+    pub(crate) fn text_body(x: &Tensor<B>, style: TextStyle) -> Result<String> {
+        let kept = x.detach().ends(style)?;
+        Ok(format(&B::to_host(kept.data())?, kept.shape(), x.shape(), style))
     }
 
     /// Takes the shown ends of every axis, so that a large tensor is not copied for its text.
-    fn ends(self) -> Result<Self> {
-        if self.numel() <= FULL {
+    fn ends(self, style: TextStyle) -> Result<Self> {
+        if self.numel() <= style.full() {
             return Ok(self);
         }
+        let edge = style.edge(self.rank());
         let mut kept = self;
         // The longest axis first: less is concatenated along the others.
         let mut axes: Vec<usize> = (0..kept.rank()).collect();
         axes.sort_by_key(|&axis| std::cmp::Reverse(kept.dims()[axis]));
         for axis in axes {
             let dim = kept.dims()[axis];
-            if dim > 2 * EDGE {
+            if dim > 2 * edge {
                 let (first, last) =
-                    (kept.narrow(axis, 0, EDGE)?, kept.narrow(axis, dim - EDGE, EDGE)?);
+                    (kept.narrow(axis, 0, edge)?, kept.narrow(axis, dim - edge, edge)?);
                 kept = Tensor::cat(&[&first, &last], axis)?;
             }
         }
@@ -50,10 +98,6 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Largest number of elements that are all shown, as in NumPy.
-const FULL: usize = 1000;
-/// Elements shown at each end of an axis otherwise, as in NumPy.
-const EDGE: usize = 3;
 /// Columns of a line, as in NumPy, unless one element is wider.
 const LINE: usize = 75;
 /// Decimals at most, unless the format asks for a number, as in NumPy.
@@ -61,12 +105,12 @@ const PRECISION: usize = 4;
 
 /// Formats a tensor of `shape` from values in row-major order of `kept`, which is `shape`, or `shape`
 /// without the middle of some axes.
-fn format(data: &HostData, kept: &Shape, shape: &Shape, precision: Option<usize>) -> String {
-    let dtype = data.dtype();
+fn format(data: &HostData, kept: &Shape, shape: &Shape, style: TextStyle) -> String {
+    let (dtype, edge) = (data.dtype(), style.edge(shape.ndim()));
     let strides = kept.contiguous_strides();
     let value = |index: AxisSet| {
         let at = index.iter().enumerate().map(|(axis, &i)| {
-            let i = if i < EDGE { i } else { i + kept.dim(axis) - shape.dim(axis) };
+            let i = if i < edge { i } else { i + kept.dim(axis) - shape.dim(axis) };
             i * strides.as_slice()[axis] as usize
         });
         data.get(at.sum()).unwrap_or(Scalar::Float(f64::NAN))
@@ -77,13 +121,17 @@ fn format(data: &HostData, kept: &Shape, shape: &Shape, precision: Option<usize>
             _ => format!("[], shape={shape}"),
         }
     } else {
-        let shown = Shown::new(shape);
+        let elided = shape.numel() > style.full();
+        let shown = Shown { dims: shape.dims().into(), elided, edge };
         let values: Vec<Scalar> = shown.indices().map(value).collect();
-        let words = words(dtype, &values, precision);
+        let words = words(dtype, &values, style);
         let mut lines = Lines { shown: &shown, words: words.iter(), out: String::new() };
         lines.axis(0);
         lines.out
     };
+    if style.short {
+        return text.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
     if dtype != DType::F32 {
         text.push_str(&format!(", dtype={dtype}"));
     }
@@ -94,17 +142,14 @@ fn format(data: &HostData, kept: &Shape, shape: &Shape, precision: Option<usize>
 struct Shown {
     dims: AxisSet,
     elided: bool,
+    edge: usize,
 }
 
 impl Shown {
-    fn new(shape: &Shape) -> Self {
-        Shown { dims: shape.dims().into(), elided: shape.numel() > FULL }
-    }
-
     /// Number of indices shown along an axis and, if some are left out, the number before the gap.
     fn along(&self, axis: usize) -> (usize, Option<usize>) {
         match self.dims[axis] {
-            dim if self.elided && dim > 2 * EDGE => (2 * EDGE, Some(EDGE)),
+            dim if self.elided && dim > 2 * self.edge => (2 * self.edge, Some(self.edge)),
             dim => (dim, None),
         }
     }
@@ -205,45 +250,49 @@ impl Lines<'_> {
     }
 }
 
-/// Formats the values to one width.
-fn words(dtype: DType, values: &[Scalar], precision: Option<usize>) -> Vec<String> {
+/// Formats the values, unless the text is short to one width.
+fn words(dtype: DType, values: &[Scalar], style: TextStyle) -> Vec<String> {
     let mut words: Vec<String> = match dtype {
         DType::Bool => values.iter().map(|x| (x.to_i64() != 0).to_string()).collect(),
-        _ if dtype.is_float() => float_words(dtype, values, precision),
+        _ if dtype.is_float() => float_words(dtype, values, style),
+        _ if style.exponents => float_words(DType::F64, values, style),
         _ => values.iter().map(|x| x.to_i64().to_string()).collect(),
     };
-    let width = words.iter().map(String::len).max().unwrap_or(0);
+    let width = match style.short {
+        true => 0,
+        false => words.iter().map(String::len).max().unwrap_or(0),
+    };
     for word in &mut words {
         *word = format!("{word:>width$}");
     }
     words
 }
 
-fn float_words(dtype: DType, values: &[Scalar], precision: Option<usize>) -> Vec<String> {
+fn float_words(dtype: DType, values: &[Scalar], style: TextStyle) -> Vec<String> {
     let values: Vec<f64> = values.iter().map(|x| x.to_f64()).collect();
-    let style = Style::new(dtype, &values, precision);
-    values.iter().map(|&x| style.word(x)).collect()
+    let digits = Digits::new(dtype, &values, style);
+    values.iter().map(|&x| digits.word(x)).collect()
 }
 
 /// The number format of one tensor.
-struct Style {
+struct Digits {
     decimals: usize,
     /// Digits of the exponents, if there are any.
     exponent: Option<usize>,
 }
 
-impl Style {
-    fn new(dtype: DType, values: &[f64], precision: Option<usize>) -> Self {
+impl Digits {
+    fn new(dtype: DType, values: &[f64], style: TextStyle) -> Self {
         let finite = || values.iter().copied().filter(|x| x.is_finite());
-        let exponent = needs_exponent(finite()).then(|| {
+        let exponent = (style.exponents || needs_exponent(finite())).then(|| {
             let digits = |x: f64| exponent_of(x).unsigned_abs().to_string().len();
             finite().map(digits).max().unwrap_or(0).max(2)
         });
-        let decimals = precision.unwrap_or_else(|| {
+        let decimals = style.precision.unwrap_or_else(|| {
             let needed = finite().map(|x| decimals_of(dtype, x, exponent.is_some())).max();
             needed.unwrap_or(0).clamp(1, PRECISION)
         });
-        Style { decimals, exponent }
+        Digits { decimals, exponent }
     }
 
     fn word(&self, x: f64) -> String {

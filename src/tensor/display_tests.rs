@@ -5,7 +5,8 @@ struct Text(HostData, Shape);
 
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&format(&self.0, &self.1, &self.1, f.precision()))
+        let style = TextStyle { precision: f.precision(), ..TextStyle::default() };
+        f.write_str(&format(&self.0, &self.1, &self.1, style))
     }
 }
 

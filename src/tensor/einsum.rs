@@ -21,6 +21,7 @@ use crate::shape::Shape;
 use contract::{Factor, contract};
 use equation::{Equation, Extents, LabelSet, Labels};
 
+/// # Einstein summation
 impl<B: Backend> Tensor<B> {
     /// Sum of products over named axes, in Einstein's notation: `"ik,kj->ij"` is a matrix product.
     ///

@@ -23,11 +23,15 @@ macro_rules! unary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
+        /// # Functions of one tensor
+        ///
         /// Element-wise functions of one tensor. The result has the tensor's shape and dtype.
         /// Integers give [`Error::UnsupportedDType`] where a function is defined for floats only.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
+                #[doc = concat!("\n```\nuse swath::prelude::*;\nlet x = tensor![0.25, 0.5];\nlet y = x.",
+                    stringify!($method), "()?;\nassert_eq!(y.dims(), [2]);\n# Ok::<(), Error>(())\n```")]
                 pub fn $method(&self) -> Result<Tensor<B>> {
                     self.unary(UnaryOp::$Variant)
                 }
@@ -43,11 +47,16 @@ macro_rules! binary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
+        /// # Functions of two tensors
+        ///
         /// Element-wise functions of two tensors, or of a tensor and a scalar. Shapes broadcast.
         /// The dtypes must be equal, else [`Error::DTypeMismatch`].
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
+                #[doc = concat!("\n```\nuse swath::prelude::*;\nlet a = tensor![3.0, 4.0];\nlet y = a.",
+                    stringify!($method), "(&tensor![[0.5], [2.0]])?;\nassert_eq!(y.dims(), [2, 2]);\n\
+                    assert_eq!(a.", stringify!($method), "(2.0)?.dims(), [2]);\n# Ok::<(), Error>(())\n```")]
                 pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
                     self.binary(BinaryOp::$Variant, rhs)
                 }
@@ -59,11 +68,17 @@ binary_ops!(binary_methods);
 
 macro_rules! compare_methods {
     ($($(#[$doc:meta])* $method:ident $Variant:ident;)*) => {
+        /// # Comparisons
+        ///
         /// Element-wise comparisons. Shapes broadcast; the dtypes must be equal. The result is
         /// `Bool` and has no gradient. Comparisons with NaN are false, except `ne`.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
+                #[doc = concat!("\n```\nuse swath::prelude::*;\nlet x = tensor![1.0, 2.0, 3.0];\n\
+                    let mask = x.", stringify!($method), "(2.0)?;\n\
+                    assert_eq!(mask.to_vec::<bool>()?, [1.0, 2.0, 3.0].map(|x: f32| x.",
+                    stringify!($method), "(&2.0)));\n# Ok::<(), Error>(())\n```")]
                 pub fn $method(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
                     self.compare(CompareOp::$Variant, rhs)
                 }
@@ -95,7 +110,7 @@ fn check_op(op: &'static str, on_integers: bool, dtype: DType, shape: &Shape) ->
     Ok(())
 }
 
-fn check_binary(op: BinaryOp, dtype: DType, shape: &Shape) -> Result<()> {
+pub(super) fn check_binary(op: BinaryOp, dtype: DType, shape: &Shape) -> Result<()> {
     check_op(op.name(), op.reference_integer().is_some(), dtype, shape)
 }
 
@@ -124,13 +139,28 @@ pub(super) fn check_scalar(
     Ok(())
 }
 
+/// # Scalars, selection, conversion
 impl<B: Backend> Tensor<B> {
     /// Applies an op chosen at run time: `x.unary(UnaryOp::Exp)` is `x.exp()`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::UnaryOp;
+    /// assert_eq!(tensor![4.0].unary(UnaryOp::Sqrt)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn unary(&self, op: UnaryOp) -> Result<Tensor<B>> {
         B::engine_unary(op, Input::Ref(self))
     }
 
     /// Applies an op chosen at run time: `a.binary(BinaryOp::Add, &b)` is `a.add(&b)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::BinaryOp;
+    /// assert_eq!(tensor![4.0].binary(BinaryOp::Sub, 1.0)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn binary(&self, op: BinaryOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
         rhs.with(|rhs| B::engine_binary(op, Input::Ref(self), rhs))
     }
@@ -204,6 +234,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Applies a comparison chosen at run time: `a.compare(CompareOp::Lt, &b)` is `a.lt(&b)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::CompareOp;
+    /// assert!(tensor![4.0].compare(CompareOp::Gt, 1.0)?.item::<bool>()?);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn compare(&self, op: CompareOp, rhs: impl Operand<B>) -> Result<Tensor<B>> {
         rhs.with(|rhs| B::engine_compare(op, self, rhs))
     }
@@ -226,12 +263,24 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// `self + value`, element by element. For integers `value` must be one.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].add_scalar(0.5)?.to_vec::<f32>()?, [1.5, 2.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         B::engine_binary(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("add_scalar"))
     }
 
     /// `self · value`, element by element. For integers `value` must be one.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].mul_scalar(0.5)?.to_vec::<f32>()?, [0.5, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn mul_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         B::engine_binary(BinaryOp::Mul, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("mul_scalar"))
@@ -251,6 +300,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// `self · mul + add`, element by element; each of the two operations rounds.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].affine(2.0, 1.0)?.to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn affine(&self, mul: f64, add: f64) -> Result<Tensor<B>> {
         let product = self.mul_scalar(mul).map_err(|e| e.named("affine"))?;
         B::engine_binary(BinaryOp::Add, Input::Owned(product), Input::Scalar(add.into()))
@@ -283,6 +338,14 @@ impl<B: Backend> Tensor<B> {
 
     /// Selects by this tensor as the mask: `a` where it is not zero, else `b`. See
     /// [`where_cond`](Tensor::where_cond).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![-1.0, 2.0];
+    /// let magnitude = x.gt(0.0)?.select(&x, &x.neg()?)?;
+    /// assert_eq!(magnitude.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn select(&self, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         Tensor::where_cond(self, a, b).map_err(|e| e.named("select"))
     }
@@ -290,6 +353,12 @@ impl<B: Backend> Tensor<B> {
     /// Converts the elements to `dtype`, as Rust's `as` does: floats to integers truncate and
     /// saturate, and NaN becomes 0; `Bool` is true where the value is not zero. Returns the tensor
     /// itself if it has the dtype already.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.9, -1.9].to_dtype(DType::I64)?.to_vec::<i64>()?, [1, -1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor<B>> {
         if self.dtype() == dtype {
             return Ok(self.clone());
@@ -334,7 +403,7 @@ fn check_comparable(op: &'static str, dtype: DType, shape: &Shape) -> Result<()>
 }
 
 /// Checks two operands, at least one of them a tensor, and returns their dtype.
-fn check_operands<B: Backend>(
+pub(super) fn check_operands<B: Backend>(
     op: &'static str,
     a: &Input<'_, B>,
     b: &Input<'_, B>,

@@ -4,13 +4,15 @@ use smallvec::SmallVec;
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::{cat_rule, gather_rule, scatter_add_rule};
-use crate::backend::{Backend, check_arithmetic};
+use crate::backend::{Backend, check_arithmetic, check_indices};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Axis, Shape};
 
 use super::Tensor;
 
+/// # Indexing and concatenation
+///
 /// Indexing by `I64` tensors. An index outside its axis gives [`Error::IndexOutOfRange`].
 impl<B: Backend> Tensor<B> {
     /// Picks elements along an axis: `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, and
@@ -31,7 +33,7 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn gather_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
         let op = "gather";
         let axis = axis.resolve(op, x.shape())?;
-        check_index(op, x.shape(), axis, index)?;
+        check_indices(op, x.data(), axis, index.data())?;
         let data = B::gather(x.data(), axis, index.data())?;
         Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index.clone())))
     }
@@ -40,6 +42,13 @@ impl<B: Backend> Tensor<B> {
     /// for others: the adjoint of [`gather`](Tensor::gather). `index` and `source` have the same
     /// shape. Elements are added in row-major order of `source`, each sum rounded to the dtype;
     /// sums of 16-bit floats are accumulated in `f32` and rounded once. Integers wrap.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let counts = tensor![0.0, 0.0].scatter_add(0, &tensor![i64; 1, 1], &tensor![1.0, 2.0])?;
+    /// assert_eq!(counts.to_vec::<f32>()?, [0.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn scatter_add(
         &self,
         axis: impl Into<Axis>,
@@ -57,7 +66,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "scatter_add";
         let axis = axis.resolve(op, x.shape())?;
-        check_index(op, x.shape(), axis, index)?;
+        check_indices(op, x.data(), axis, index.data())?;
         if index.shape() != source.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }
@@ -123,6 +132,14 @@ impl<B: Backend> Tensor<B> {
     /// one-dimensional `index` names: the adjoint of [`index_select`](Tensor::index_select). Slices
     /// are added in the order of the index, each sum rounded to the dtype; sums of 16-bit floats
     /// are accumulated in `f32` and rounded once. Integers wrap.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// let y = x.index_add(0, &tensor![i64; 1], &tensor![[10.0, 20.0]])?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 13.0, 24.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn index_add(
         &self,
         axis: impl Into<Axis>,
@@ -153,9 +170,17 @@ impl<B: Backend> Tensor<B> {
 
     /// Concatenates tensors along an axis. Their other extents and dtypes must be equal.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (x, y) = (tensor![[1.0], [2.0]], tensor![[3.0], [4.0]]);
+    /// let z = Tensor::cat(&[&x, &y], 1)?;
+    /// assert_eq!(z.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an empty list; [`Error::ShapeMismatch`];
-    /// [`Error::DTypeMismatch`].
+    /// [`Error::InvalidArgument`] for an empty list; [`Error::ExtentMismatch`], or
+    /// [`Error::ShapeMismatch`] for different numbers of axes; [`Error::DTypeMismatch`].
     pub fn cat(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
         B::engine_cat(tensors, axis.into())
     }
@@ -181,21 +206,6 @@ impl<B: Backend> Tensor<B> {
 pub(super) fn as_index<B: Backend>(op: &'static str, index: &Tensor<B>) -> Result<Tensor<B>> {
     index.check_dtype(op, DType::I64)?;
     Ok(index.detach())
-}
-
-pub(super) fn check_index<B: Backend>(
-    op: &'static str,
-    shape: &Shape,
-    axis: usize,
-    index: &Tensor<B>,
-) -> Result<()> {
-    index.check_dtype(op, DType::I64)?;
-    let fits = index.rank() == shape.ndim()
-        && (0..shape.ndim()).all(|i| i == axis || index.dims()[i] <= shape.dims()[i]);
-    if !fits {
-        return Err(Error::ShapeMismatch { op, lhs: *shape, rhs: *index.shape() });
-    }
-    Ok(())
 }
 
 /// A one-dimensional index as an index of [`Tensor::gather`]: repeated, by strides of 0, along the

@@ -13,6 +13,7 @@ use super::Tensor;
 use super::einsum::contract::{Factor, contract};
 use super::einsum::equation::{Label, Labels};
 
+/// # Matrix products
 impl<B: Backend> Tensor<B> {
     /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`; leading axes broadcast. A vector `[k]`
     /// is a row on the left and a column on the right, and its axis is removed from the result.

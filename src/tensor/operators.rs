@@ -20,6 +20,12 @@ use super::Tensor;
 
 /// An operand of an element-wise operation beside a tensor: `Tensor`, `&Tensor`, `f64` or `f32`. A
 /// scalar takes the dtype of the tensor. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an operand of a tensor's arithmetic",
+    label = "expected a tensor or a number",
+    note = "operands are `Tensor`, `&Tensor` and numbers; the tensors of an operation have one backend: convert with `to_backend`",
+    note = "a `Result<Tensor>` needs a `?` first"
+)]
 pub trait Operand<B: Backend>: sealed::Sealed<B> {}
 
 mod sealed {

@@ -43,6 +43,7 @@ impl PadMode {
     }
 }
 
+/// # Padding
 impl<B: Backend> Tensor<B> {
     /// Adds elements before and after axes: one pair of numbers for each of the last axes, in the order of
     /// the axes. A negative number removes so many elements. All are removed before any are added, so that an

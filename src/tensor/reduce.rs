@@ -5,12 +5,14 @@ use crate::autodiff::ops::reduce::reduce_rule;
 use crate::backend::{Backend, reduce_axes};
 use crate::error::{Error, Result};
 use crate::ops::ReduceOp;
-use crate::shape::Axis;
+use crate::shape::{Axes, Axis};
 
 use super::Tensor;
 
 macro_rules! reductions {
     ($($(#[$doc:meta])* $method:ident $method_axis:ident $Variant:ident;)*) => {
+        /// # Reductions
+        ///
         /// Reductions over `axes`, or over all axes if `None`. Reduced axes stay with extent 1 if
         /// `keepdims` is true.
         ///
@@ -23,9 +25,13 @@ macro_rules! reductions {
                     self.reduce(ReduceOp::$Variant, axes, keepdims)
                 }
 
-                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one axis.")]
-                pub fn $method_axis(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-                    self.reduce_axis(ReduceOp::$Variant, axis, keepdims)
+                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one or several axes: `0`, `-1`, `(0, -1)`, `[0, 1]`.\n\n\
+                    ```\nuse swath::prelude::*;\nlet x = tensor![[1.0, 2.0], [3.0, 4.0]];\n\
+                    assert_eq!(x.", stringify!($method_axis), "(-1, false)?.dims(), [2]);\n\
+                    assert_eq!(x.", stringify!($method_axis), "((0, -1), true)?.dims(), [1, 1]);\n\
+                    # Ok::<(), Error>(())\n```")]
+                pub fn $method_axis(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Self> {
+                    self.reduce_along(ReduceOp::$Variant, axes.into(), keepdims)
                 }
             )*
         }
@@ -43,6 +49,7 @@ reductions! {
     /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
     /// assert_eq!(x.sum(Some(&[0]), false)?.to_vec::<f32>()?, [4.0, 6.0]);
     /// assert_eq!(x.sum_axis(-1, true)?.shape(), &Shape::new([2, 1]));
+    /// assert_eq!(x.sum_axis((0, -1), false)?.item::<f32>()?, 10.0);
     /// # Ok::<(), Error>(())
     /// ```
     sum sum_axis Sum;
@@ -61,6 +68,12 @@ reductions! {
     /// ```
     prod prod_axis Prod;
     /// Arithmetic mean of floats; NaN for no elements, infinite if the sum overflows `f64`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].mean(None, false)?.item::<f32>()?, 1.5);
+    /// # Ok::<(), Error>(())
+    /// ```
     mean mean_axis Mean;
     /// `ln Σ e^x` of floats, without overflow; −∞ for no elements, +∞ if an element is.
     ///
@@ -75,9 +88,23 @@ reductions! {
     logsumexp logsumexp_axis LogSumExp;
     /// Maximum; NaN if an element is, and −0 < +0. Ties split the gradient evenly. No elements give
     /// [`Error::EmptyReduction`].
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 0.0]];
+    /// assert_eq!(x.max(Some(&[0]), false)?.to_vec::<f32>()?, [3.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     max max_axis Max;
     /// Minimum; NaN if an element is, and −0 < +0. Ties split the gradient evenly. No elements give
     /// [`Error::EmptyReduction`].
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 0.0]];
+    /// assert_eq!(x.min(Some(&[0]), false)?.to_vec::<f32>()?, [1.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     min min_axis Min;
     /// True if any element is not 0, as `Bool`; NaN is not 0. False for no elements. No gradient.
     ///
@@ -89,9 +116,18 @@ reductions! {
     /// ```
     any any_axis Any;
     /// True if all elements are not 0, as `Bool`; NaN is not 0. True for no elements. No gradient.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[0.0, 2.0], [1.0, 3.0]];
+    /// assert_eq!(x.all(Some(&[1]), false)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     all all_axis All;
 }
 
+/// # Reductions with parameters
+///
 /// Reductions with parameters, and argmax and argmin.
 impl<B: Backend> Tensor<B> {
     /// Variance of floats over `axes`, or over all axes if `None`: the sum of squared distances
@@ -115,19 +151,33 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::Variance { ddof }, axes, keepdims)
     }
 
-    /// [`variance`](Tensor::variance) over one axis.
+    /// [`variance`](Tensor::variance) over one or several axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 3.0], [2.0, 6.0]];
+    /// assert_eq!(x.variance_axis(-1, false, 0)?.to_vec::<f32>()?, [1.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn variance_axis(
         &self,
-        axis: impl Into<Axis>,
+        axes: impl Into<Axes>,
         keepdims: bool,
         ddof: usize,
     ) -> Result<Self> {
-        self.reduce_axis(ReduceOp::Variance { ddof }, axis, keepdims)
+        self.reduce_along(ReduceOp::Variance { ddof }, axes.into(), keepdims)
     }
 
     /// Standard deviation, the square root of the [`variance`](Tensor::variance). Its gradient is 0
     /// where it is 0. For `f64` it is the root of the rounded variance: infinite for distances
     /// beyond 1e154, and less precise if all distances are below 1e-154.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 3.0, 1.0, 3.0];
+    /// assert_eq!(x.std(None, false, 0)?.item::<f32>()?, 1.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`variance`](Tensor::variance).
@@ -135,9 +185,16 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::Std { ddof }, axes, keepdims)
     }
 
-    /// [`std`](Tensor::std) over one axis.
-    pub fn std_axis(&self, axis: impl Into<Axis>, keepdims: bool, ddof: usize) -> Result<Self> {
-        self.reduce_axis(ReduceOp::Std { ddof }, axis, keepdims)
+    /// [`std`](Tensor::std) over one or several axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 3.0], [2.0, 6.0]];
+    /// assert_eq!(x.std_axis(-1, false, 0)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn std_axis(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Self> {
+        self.reduce_along(ReduceOp::Std { ddof }, axes.into(), keepdims)
     }
 
     /// The p-norm `(Σ |x|^p)^(1/p)` of floats over `axes`, or over all axes if `None`. Reduced axes
@@ -163,9 +220,16 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::Norm { p }, axes, keepdims)
     }
 
-    /// [`norm`](Tensor::norm) over one axis.
-    pub fn norm_axis(&self, p: f64, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        self.reduce_axis(ReduceOp::Norm { p }, axis, keepdims)
+    /// [`norm`](Tensor::norm) over one or several axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[3.0, 4.0], [6.0, 8.0]];
+    /// assert_eq!(x.norm_axis(2.0, -1, false)?.to_vec::<f32>()?, [5.0, 10.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn norm_axis(&self, p: f64, axes: impl Into<Axes>, keepdims: bool) -> Result<Self> {
+        self.reduce_along(ReduceOp::Norm { p }, axes.into(), keepdims)
     }
 
     /// Index of the maximum along an axis, as `I64`. The first of equal elements wins (−0 equals
@@ -183,19 +247,32 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::AxisOutOfRange`], [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] if the
     /// axis has extent 0.
     pub fn argmax(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        self.reduce_axis(ReduceOp::ArgMax, axis, keepdims)
+        self.reduce_along(ReduceOp::ArgMax, axis.into().into(), keepdims)
     }
 
     /// Index of the minimum along an axis; see [`argmax`](Tensor::argmax).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 5.0, 5.0], [4.0, 2.0, 3.0]];
+    /// assert_eq!(x.argmin(-1, false)?.to_vec::<i64>()?, [0, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`argmax`](Tensor::argmax).
     pub fn argmin(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        self.reduce_axis(ReduceOp::ArgMin, axis, keepdims)
+        self.reduce_along(ReduceOp::ArgMin, axis.into().into(), keepdims)
     }
 
     /// Row-major index of the maximum of all elements, as a tensor without axes; see
     /// [`argmax`](Tensor::argmax).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [5.0, 0.0]].argmax_all()?.item::<i64>()?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnsupportedDType`]; [`Error::EmptyReduction`] for no elements.
@@ -205,19 +282,33 @@ impl<B: Backend> Tensor<B> {
 
     /// Row-major index of the minimum of all elements; see [`argmax_all`](Tensor::argmax_all).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [5.0, 0.0]].argmin_all()?.item::<i64>()?, 3);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`argmax_all`](Tensor::argmax_all).
     pub fn argmin_all(&self) -> Result<Self> {
         self.reduce(ReduceOp::ArgMin, None, false).map_err(|e| e.named("argmin_all"))
     }
 
-    fn reduce_axis(&self, op: ReduceOp, axis: impl Into<Axis>, keepdims: bool) -> Result<Self> {
-        let axis = axis.into().resolve(op.name(), self.shape())?;
-        self.reduce(op, Some(&[axis]), keepdims)
+    fn reduce_along(&self, op: ReduceOp, axes: Axes, keepdims: bool) -> Result<Self> {
+        let axes = axes.resolve(op.name(), self.shape())?;
+        self.reduce(op, Some(&axes), keepdims)
     }
 
     /// Applies a reduction chosen at run time: `x.reduce(ReduceOp::Sum, axes, keepdims)` is
     /// `x.sum(axes, keepdims)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::ReduceOp;
+    /// let x = tensor![[1.0, 2.0], [5.0, 0.0]];
+    /// assert_eq!(x.reduce(ReduceOp::Max, Some(&[0]), false)?.to_vec::<f32>()?, [5.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for the method of the same name.

@@ -51,6 +51,7 @@ fn cubic(d: f64) -> f64 {
     }
 }
 
+/// # Interpolation
 impl<B: Backend> Tensor<B> {
     /// Resizes images `[n, c, h, w]` to `size`, the new height and width, along one axis after the other.
     ///

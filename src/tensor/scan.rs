@@ -9,6 +9,8 @@ use crate::shape::Axis;
 
 use super::Tensor;
 
+/// # Cumulative sums and products
+///
 /// Cumulative operations. Totals of floats are accumulated in `f64` along the axis and each is
 /// rounded to the dtype (16-bit floats by way of `f32`). Totals of integers and booleans are `I64`
 /// and wrap.

@@ -22,6 +22,8 @@ macro_rules! ternary_methods {
         $method:ident, $Variant:ident;
         $($rest:tt)*
     })*) => {
+        /// # Functions of three tensors
+        ///
         /// Element-wise functions of three operands: `a` is this tensor, `b` and `c` are tensors or
         /// scalars. Shapes broadcast. The dtypes must be the same float type, else
         /// [`Error::DTypeMismatch`] or [`Error::UnsupportedDType`].
@@ -41,6 +43,9 @@ macro_rules! ternary_methods {
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
+                #[doc = concat!("\n```\nuse swath::prelude::*;\nlet a = tensor![0.25, 4.0];\nlet y = a.",
+                    stringify!($method), "(&tensor![0.5, 2.0], 3.0)?;\nassert_eq!(y.dims(), [2]);\n\
+                    # Ok::<(), Error>(())\n```")]
                 pub fn $method(&self, b: impl Operand<B>, c: impl Operand<B>) -> Result<Tensor<B>> {
                     self.ternary(TernaryOp::$Variant, b, c)
                 }
@@ -50,9 +55,17 @@ macro_rules! ternary_methods {
 }
 ternary_ops!(ternary_methods);
 
+/// # Functions of three tensors, chosen at run time
 impl<B: Backend> Tensor<B> {
     /// Applies an op chosen at run time: `a.ternary(TernaryOp::MulAdd, &b, &c)` is
     /// `a.mul_add(&b, &c)`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// use swath::ops::TernaryOp;
+    /// assert_eq!(tensor![2.0].ternary(TernaryOp::MulAdd, 3.0, 1.0)?.item::<f32>()?, 7.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn ternary(
         &self,
         op: TernaryOp,

@@ -8,23 +8,34 @@ use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SliceItem};
 use crate::ops::ReduceOp;
-use crate::shape::{Axes, Axis, AxisSet, Shape};
+use crate::shape::{Axes, Axis, AxisSet, NewShape, Shape};
 
 use super::Tensor;
 
+/// # Views and shapes
+///
 /// Views share the storage of this tensor. Only [`reshape`](Tensor::reshape),
 /// [`flatten`](Tensor::flatten) and [`contiguous`](Tensor::contiguous) may copy.
 impl<B: Backend> Tensor<B> {
     /// Returns the elements, in row-major order, under another shape with as many elements: a view
-    /// if the layout allows it, else a copy.
+    /// if the layout allows it, else a copy. One extent may be −1, which is inferred.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = Tensor::<CpuBackend>::arange(0., 6., 1.)?;
+    /// assert_eq!(x.reshape((2, 3))?.dims(), [2, 3]);
+    /// assert_eq!(x.reshape((-1, 2))?.dims(), [3, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the numbers of elements differ.
-    pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
+    /// [`Error::ShapeMismatch`] if the numbers of elements differ; those of [`NewShape::resolve`].
+    pub fn reshape(&self, shape: impl Into<NewShape>) -> Result<Self> {
         B::engine_reshape(self, shape.into())
     }
 
-    pub(crate) fn reshape_body(x: &Tensor<B>, shape: Shape) -> Result<Self> {
+    pub(crate) fn reshape_body(x: &Tensor<B>, shape: NewShape) -> Result<Self> {
+        let shape = shape.resolve("reshape", x.shape())?;
         let data = match x.layout().reshape("reshape", &shape)? {
             Some(layout) => B::view(x.data(), layout)?,
             None => B::view(&B::contiguous(x.data())?, Layout::contiguous(shape))?,
@@ -33,6 +44,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Merges the axes `first..=last` into one.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0], [2.0]], [[3.0], [4.0]]];
+    /// assert_eq!(x.flatten(0, 1)?.dims(), [4, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn flatten(&self, first: impl Into<Axis>, last: impl Into<Axis>) -> Result<Self> {
         let op = "flatten";
         let first = first.into().resolve(op, self.shape())?;
@@ -49,6 +67,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Reorders the axes as [`permute`](Tensor::permute) does; `None` swaps the last two.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]];
+    /// assert_eq!(x.transpose(None)?.dims(), [1, 3, 2]);
+    /// assert_eq!(x.transpose(Some(&[1, 2, 0]))?.dims(), [2, 3, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn transpose(&self, axes: Option<&[usize]>) -> Result<Self> {
         if let Some(axes) = axes {
             return B::engine_permute(self, "transpose", axes);
@@ -60,11 +86,24 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Swaps the last two axes: the transpose of a matrix.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [3.0, 4.0]].t()?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn t(&self) -> Result<Self> {
         self.transpose(None).map_err(|e| e.named("t"))
     }
 
     /// Reorders the axes: axis i of the result is axis `axes[i]` of this tensor.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]];
+    /// assert_eq!(x.permute(&[2, 0, 1])?.dims(), [3, 1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         B::engine_permute(self, "permute", axes)
     }
@@ -75,6 +114,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Swaps two axes.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]];
+    /// assert_eq!(x.swap_axes(0, -1)?.dims(), [3, 2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn swap_axes(&self, a: impl Into<Axis>, b: impl Into<Axis>) -> Result<Self> {
         let op = "swap_axes";
         let a = a.into().resolve(op, self.shape())?;
@@ -85,6 +131,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Takes the elements `start..start + len` along an axis.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0, 3.0].narrow(0, 1, 2)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] if the range reaches beyond the axis.
@@ -227,6 +279,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Inserts an axis of extent 1 before `axis`; −1 appends it.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].unsqueeze(-1)?.dims(), [2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Self> {
         B::engine_unsqueeze(self, axis.into())
     }
@@ -239,6 +297,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Removes `axis`, whose extent must be 1.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].squeeze(0)?.dims(), [2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidShape`] if the extent is not 1.
@@ -255,6 +319,12 @@ impl<B: Backend> Tensor<B> {
 
     /// Broadcasts to `shape`: repeats axes of extent 1 and adds axes in front, without copying.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0], [2.0]].broadcast_to((2, 2))?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if an axis with an extent other than 1 would have to change.
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Self> {
@@ -262,6 +332,12 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Broadcasts to `shape`: [`broadcast_to`](Tensor::broadcast_to) under PyTorch's name.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1.0, 2.0].expand((2, 2))?.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
         B::engine_expand(self, "expand", shape.into())
     }
@@ -273,6 +349,12 @@ impl<B: Backend> Tensor<B> {
 
     /// Sums over the axes that broadcasting from `shape` to this tensor's shape repeats: the
     /// adjoint of [`broadcast_to`](Tensor::broadcast_to).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [3.0, 4.0]].sum_to(2)?.to_vec::<f32>()?, [4.0, 6.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if `shape` does not broadcast to this tensor's shape.
@@ -293,6 +375,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Returns a contiguous tensor with the same elements; copies only if this one is not
     /// contiguous.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]].t()?;
+    /// assert_eq!(x.contiguous()?.layout().strides(), [2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn contiguous(&self) -> Result<Self> {
         B::engine_contiguous(self)
     }

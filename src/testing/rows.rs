@@ -52,6 +52,7 @@ unary_ops!(unary_rows);
 macro_rules! binary_rows {
     ($({
         $(#[doc = $doc:literal])*
+        $(#[doc($hidden:ident)])?
         $method:ident, $Variant:ident;
         value: $value:expr;
         $(integer: $integer:tt;)?
@@ -71,6 +72,7 @@ binary_ops!(binary_rows);
 macro_rules! ternary_rows {
     ($({
         $(#[doc = $doc:literal])*
+        $(#[doc($hidden:ident)])?
         $method:ident, $Variant:ident;
         composite: $operands:tt => $composite:expr;
         domain: $a_low:expr, $a_high:expr; $b_low:expr, $b_high:expr; $c_low:expr, $c_high:expr;

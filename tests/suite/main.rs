@@ -32,6 +32,7 @@ mod jvp;
 mod layout;
 mod linear;
 mod linear_activation;
+mod manners;
 mod memory;
 mod minimal;
 mod movement;

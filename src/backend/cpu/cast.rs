@@ -84,6 +84,15 @@ pub(super) fn from_host(data: &HostData, shape: &Shape) -> Result<CpuTensor> {
     Ok(out.finish())
 }
 
+/// [`from_host`] without a copy of large values.
+pub(super) fn adopt_host(data: HostData, shape: &Shape) -> Result<CpuTensor> {
+    check_len("from_host", data.len(), shape)?;
+    match Output::adopt(data, shape)? {
+        Ok(out) => Ok(out.finish()),
+        Err(data) => from_host(&data, shape),
+    }
+}
+
 pub(super) fn to_host(x: &CpuTensor) -> Result<HostData> {
     let x = copy::contiguous("to_host", x)?;
     Ok(for_dtype!(x.dtype(), T => {

@@ -21,7 +21,7 @@ use super::copy::AsBits;
 use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
-use crate::backend::{Arg, TensorData, common};
+use crate::backend::{Arg, TensorData, check_arithmetic, common};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -63,6 +63,22 @@ pub(super) fn unary(op: UnaryOp, mut x: [Arg<'_, CpuTensor>; 1]) -> Result<CpuTe
         }
         _ => task.floats(unary_kernel(op)),
     }
+}
+
+/// `x = op(x, b)`, in the memory of `x` if nothing else shares it. An error leaves `x` as it was: an integer division
+/// by zero is noticed after other quotients are written, so quotients get new memory.
+pub(super) fn assign(op: BinaryOp, x: &mut CpuTensor, b: Arg<'_, CpuTensor>) -> Result<()> {
+    let is_total = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
+    if !x.is_reusable() || !(is_total || x.dtype().is_float()) {
+        *x = binary(op, [Arg::Ref(&*x), b])?;
+        return Ok(());
+    }
+    common(op.name(), &[&Arg::Ref(&*x), &b])?;
+    check_arithmetic(op.name(), x.dtype(), x.shape())?;
+    let held = Output::new(op.name(), &Shape::scalar(), x.dtype())?.finish();
+    let owned = std::mem::replace(x, held);
+    *x = binary(op, [Arg::Owned(owned), b])?;
+    Ok(())
 }
 
 pub(super) fn binary(op: BinaryOp, mut operands: [Arg<'_, CpuTensor>; 2]) -> Result<CpuTensor> {

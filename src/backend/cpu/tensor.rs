@@ -5,7 +5,7 @@ use std::mem::replace;
 use bytemuck::Pod;
 
 use crate::backend::{Arg, TensorData, check_dtype};
-use crate::dtype::{DType, Element, Scalar};
+use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::runtime::memory::Buffer;
@@ -119,6 +119,12 @@ impl CpuTensor {
         self.0.is_unique() && self.owner().0.is_unique()
     }
 
+    /// True if the elements fill the memory in row-major order, and no other tensor shares it.
+    pub(super) fn is_reusable(&self) -> bool {
+        let bytes = self.numel() * self.dtype().size();
+        self.is_contiguous() && self.buffer().bytes() == bytes && self.is_unique()
+    }
+
     /// All of the storage.
     pub(super) fn elements<T: Pod>(&self) -> &[T] {
         debug_assert_eq!(size_of::<T>(), self.dtype().size());
@@ -171,6 +177,12 @@ impl Output {
         Ok(Output::in_buffer(Buffer::exact(op, shape, dtype)?, shape, dtype))
     }
 
+    /// Takes over the memory of values, whose number is that of the shape; returns those that are better copied.
+    pub(super) fn adopt(values: HostData, shape: &Shape) -> Result<Result<Self, HostData>> {
+        let dtype = values.dtype();
+        Ok(Buffer::adopt(values)?.map(|buffer| Output::in_buffer(buffer, shape, dtype)))
+    }
+
     #[inline(always)]
     fn in_buffer(buffer: Buffer, shape: &Shape, dtype: DType) -> Self {
         let buffer = buffer.in_words();
@@ -184,10 +196,7 @@ impl Output {
     /// memory still holds the operand's elements. A number replaces the operand.
     pub(super) fn reuse(x: &mut Arg<'_, CpuTensor>) -> Option<Self> {
         match x {
-            Arg::Owned(x)
-                if x.is_contiguous()
-                    && x.buffer().bytes() == x.numel() * x.dtype().size()
-                    && x.is_unique() => {}
+            Arg::Owned(x) if x.is_reusable() => {}
             _ => return None,
         }
         let Arg::Owned(x) = replace(x, Arg::Scalar(Scalar::Int(0))) else { return None };

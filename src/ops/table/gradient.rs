@@ -1,4 +1,4 @@
-//! Derivatives with kernels of their own. `ops.rs` describes a row.
+//! Derivatives with kernels of their own, helpers of the other rows' gradients. `ops.rs` describes a row.
 
 /// Appends these rows to `$before` and passes them to `$next`.
 macro_rules! gradient {
@@ -7,6 +7,7 @@ macro_rules! gradient {
             $($before)*
             {
                 /// Derivative of `erf` at `b`, times `a`: `a · 2/√π · e^(-b²)`.
+                #[doc(hidden)]
                 erf_grad, ErfGrad;
                 value: |a, b| a * crate::ops::erf_slope(b);
                 domain: -2.0, 2.0; -3.0, 3.0;
@@ -15,6 +16,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `tanh` from its output `b`: `a · (1 - b²)`.
+                #[doc(hidden)]
                 tanh_grad, TanhGrad;
                 value: |a, b| a * (1.0 - b * b);
                 domain: -2.0, 2.0; -0.9, 0.9;
@@ -23,6 +25,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `sigmoid` from its output `b`: `a · b · (1 - b)`.
+                #[doc(hidden)]
                 sigmoid_grad, SigmoidGrad;
                 value: |a, b| a * b * (1.0 - b);
                 domain: -2.0, 2.0; 0.1, 0.9;
@@ -32,6 +35,7 @@ macro_rules! gradient {
             {
                 /// Derivative of `relu` from its input or output `b`: `a` where
                 /// `b > 0`, else 0.
+                #[doc(hidden)]
                 relu_grad, ReluGrad;
                 value: |a, b| if b > 0.0 { a } else { 0.0 };
                 domain: -2.0, 2.0; -4.0, 4.0;
@@ -41,6 +45,7 @@ macro_rules! gradient {
             {
                 /// Derivative of `silu` at `b`: `a · s · (1 + b · (1 - s))` with
                 /// `s = sigmoid(b)`.
+                #[doc(hidden)]
                 silu_grad, SiluGrad;
                 value: |a, b| a * crate::ops::gate_slope(b, b, 1.0);
                 domain: -2.0, 2.0; -5.0, 5.0;
@@ -54,6 +59,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `gelu_tanh` at `b`, times `a`.
+                #[doc(hidden)]
                 gelu_tanh_grad, GeluTanhGrad;
                 value: |a, b| {
                     let (u, slope) = crate::ops::gelu_tanh_argument(b);
@@ -77,6 +83,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `gelu` at `b`, times `a`.
+                #[doc(hidden)]
                 gelu_grad, GeluGrad;
                 value: |a, b| a * crate::ops::gelu_slope(b);
                 domain: -2.0, 2.0; -4.0, 4.0;
@@ -91,6 +98,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `softplus` at `b`: `a · sigmoid(b)`.
+                #[doc(hidden)]
                 softplus_grad, SoftplusGrad;
                 value: |a, b| a * crate::ops::sigmoid(b);
                 domain: -2.0, 2.0; -5.0, 5.0;
@@ -102,6 +110,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `log_sigmoid` at `b`: `a · sigmoid(-b)`.
+                #[doc(hidden)]
                 log_sigmoid_grad, LogSigmoidGrad;
                 value: |a, b| a * crate::ops::sigmoid(-b);
                 domain: -2.0, 2.0; -5.0, 5.0;
@@ -113,6 +122,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `selu` at `b`: `a · λ` where `b > 0`, else `a · λ α · e^b`.
+                #[doc(hidden)]
                 selu_grad, SeluGrad;
                 value: |a, b| {
                     let slope = if b > 0.0 { 1.0 } else { crate::ops::SELU_ALPHA * b.exp() };
@@ -126,6 +136,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `mish` at `b`, times `a`.
+                #[doc(hidden)]
                 mish_grad, MishGrad;
                 value: |a, b| a * crate::ops::mish_slope(b);
                 domain: -2.0, 2.0; -5.0, 5.0;
@@ -142,6 +153,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `relu6` from its input or output `b`: `a` where `0 < b < 6`, else 0.
+                #[doc(hidden)]
                 relu6_grad, Relu6Grad;
                 value: |a, b| if b > 0.0 && b < 6.0 { a } else { 0.0 };
                 domain: -2.0, 2.0; -4.0, 10.0;
@@ -150,6 +162,7 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `hardsigmoid` at `b`: `a / 6` where `-3 < b < 3`, else 0.
+                #[doc(hidden)]
                 hardsigmoid_grad, HardsigmoidGrad;
                 value: |a, b| if b > -3.0 && b < 3.0 { a / 6.0 } else { 0.0 };
                 domain: -2.0, 2.0; -5.0, 5.0;
@@ -159,6 +172,7 @@ macro_rules! gradient {
             {
                 /// Derivative of `hardswish` at `b`: `a · (2 b + 3) / 6` where `-3 < b < 3`, 0 below,
                 /// `a` above.
+                #[doc(hidden)]
                 hardswish_grad, HardswishGrad;
                 value: |a, b| match b {
                     b if b <= -3.0 => 0.0,

@@ -32,7 +32,7 @@ pub(super) const PAGE: usize = 4096;
 const LINES_APART: usize = 21;
 
 /// Default alignment of allocators.
-const SYSTEM_ALIGNMENT: usize = 16;
+pub(super) const SYSTEM_ALIGNMENT: usize = 16;
 
 /// Maximum bytes of scratch memory per class that are allocated in advance.
 const PREPARED_BYTES: usize = 64 << 20;

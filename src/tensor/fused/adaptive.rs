@@ -34,7 +34,8 @@ const ADDED_PIXELS: usize = 16;
 const ADDED_ELEMENTS: usize = 512;
 
 macro_rules! adaptive_poolings {
-    ($($avg:ident $max:ident $size:ident: $Size:ty => $extents:expr, $shape:literal;)*) => {
+    ($($avg:ident $max:ident $size:ident: $Size:ty => $extents:expr, $shape:literal $n:literal $value:literal;)*) => {
+        /// # Pooling to a given size
         impl<B: Backend> Tensor<B> {
             $(
                 #[doc = concat!("The mean of each of as many windows of images `", $shape, "` as `", stringify!($size),
@@ -43,6 +44,10 @@ macro_rules! adaptive_poolings {
                 ///
                 /// One window is the mean of the whole image, at the cost of a reduction. 16-bit floats are
                 /// rounded once.
+                ///
+                #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
+                    let x = Tensor::ones([5; 2 + ", $n, "], DType::F32)?;\nlet y = x.", stringify!($avg), "(", $value, ")?;\n\
+                    assert_eq!(y.dims()[2..], [2; ", $n, "]);\n# Ok::<(), Error>(())\n```")]
                 ///
                 /// # Errors
                 /// [`Error::InvalidShape`] for other axes; [`Error::InvalidArgument`] for images or a size
@@ -55,6 +60,10 @@ macro_rules! adaptive_poolings {
                     one. Windows are those of [`", stringify!($avg), "`](Tensor::", stringify!($avg), ").")]
                 /// The gradient goes to the first of equal pixels.
                 ///
+                #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
+                    let x = Tensor::ones([5; 2 + ", $n, "], DType::F32)?;\nlet y = x.", stringify!($max), "(", $value, ")?;\n\
+                    assert_eq!(y.dims()[2..], [2; ", $n, "]);\n# Ok::<(), Error>(())\n```")]
+                ///
                 /// # Errors
                 #[doc = concat!("Those of [`", stringify!($avg), "`](Tensor::", stringify!($avg), ").")]
                 pub fn $max(&self, $size: $Size) -> Result<Self> {
@@ -66,8 +75,8 @@ macro_rules! adaptive_poolings {
 }
 
 adaptive_poolings! {
-    adaptive_avg_pool1d adaptive_max_pool1d length: usize => [length], "[n, c, l]";
-    adaptive_avg_pool2d adaptive_max_pool2d size: [usize; 2] => size, "[n, c, h, w]";
+    adaptive_avg_pool1d adaptive_max_pool1d length: usize => [length], "[n, c, l]" 1 "2";
+    adaptive_avg_pool2d adaptive_max_pool2d size: [usize; 2] => size, "[n, c, h, w]" 2 "[2, 2]";
 }
 
 /// Pixels of window `i` of `count` along an axis.

@@ -30,6 +30,7 @@ impl<B: Backend> Default for Attention<'_, B> {
     }
 }
 
+/// # Attention
 impl<B: Backend> Tensor<B> {
     /// `softmax(scale · q·kᵀ + mask) · v` with queries `self` `[…, t, d]`, keys `[…, s, d]` and
     /// values `[…, s, e]`. Leading axes must be equal. The result is `[…, t, e]`.

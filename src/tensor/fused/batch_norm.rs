@@ -22,6 +22,7 @@ use super::conv::along_channels;
 use super::norm::check_eps;
 use crate::tensor::Tensor;
 
+/// # Normalization of channels
 impl<B: Backend> Tensor<B> {
     /// Normalizes channels by a given mean and variance: `(x - mean) / √(variance + eps) · weight + bias`, where
     /// x is `[n, c, …]` and the others are `[c]`, of the dtype of x or, if x has 16 bits, of `F32`. This is batch
@@ -177,6 +178,14 @@ impl<B: Backend> Tensor<B> {
 
     /// Normalizes each channel of each image by its own mean and variance, then scales and shifts it:
     /// [`group_norm`](Tensor::group_norm) with a group for each channel.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![1.0, 3.0, 10.0, 30.0].reshape((1, 2, 2))?;
+    /// let y = x.instance_norm(None, None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`batch_norm`](Tensor::batch_norm).

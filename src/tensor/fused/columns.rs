@@ -12,6 +12,7 @@ use crate::shape::Shape;
 use super::kernel;
 use crate::tensor::Tensor;
 
+/// # Windows as columns
 impl<B: Backend> Tensor<B> {
     /// Arranges the windows of images `[n, c, h, w]` as the columns of matrices
     /// `[n, c · kh · kw, oh · ow]`, for any dtype; PyTorch's `unfold`. A convolution with weights

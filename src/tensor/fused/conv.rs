@@ -49,6 +49,7 @@ pub(super) fn image<B: Backend>(x: &Tensor<B>) -> [usize; 3] {
 
 macro_rules! convolutions {
     ($($(#[$doc:meta])* $method:ident $method_activation:ident $n:literal;)*) => {
+        /// # Convolutions
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -64,6 +65,11 @@ macro_rules! convolutions {
                 #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") and a \
                     activation of its result, which is applied while the result is in the cache. 16-bit floats are \
                     rounded before it and after it.")]
+                ///
+                #[doc = concat!("```\nuse swath::cpu::prelude::*;\nuse swath::ops::Activation;\n\
+                    let x = Tensor::ones([3; 2 + ", $n, "], DType::F32)?;\n\
+                    let y = x.", stringify!($method_activation), "(&x, None, ConvOptions::default(), Activation::Relu)?;\n\
+                    assert_eq!(y.dims()[2..], [1; ", $n, "]);\n# Ok::<(), Error>(())\n```")]
                 ///
                 /// # Errors
                 #[doc = concat!("Those of [`", stringify!($method), "`](Tensor::", stringify!($method), ").")]
@@ -84,6 +90,14 @@ macro_rules! convolutions {
 convolutions! {
     /// The convolution of signals `[n, c, l]` with filters `[o, c / groups, k]` and a bias `[o]`: as
     /// [`conv2d`](Tensor::conv2d), along one axis. The result is `[n, o, l']`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0, 4.0]]];
+    /// let y = x.conv1d(&tensor![[[-1.0, 1.0]]], None, ConvOptions::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`conv2d`](Tensor::conv2d).
@@ -119,6 +133,14 @@ convolutions! {
     /// The convolution of volumes `[n, c, d, h, w]` with filters `[o, c / groups, kd, kh, kw]` and a bias
     /// `[o]`: as [`conv2d`](Tensor::conv2d), along three axes. The result is `[n, o, d', h', w']`.
     ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = Tensor::ones((1, 1, 3, 3, 3), DType::F32)?;
+    /// let y = x.conv3d(&Tensor::ones((1, 1, 2, 2, 2), DType::F32)?, None, ConvOptions::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [8.0; 8]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`conv2d`](Tensor::conv2d).
     conv3d conv3d_activation 3;
@@ -126,6 +148,7 @@ convolutions! {
 
 macro_rules! transposed_convolutions {
     ($($(#[$doc:meta])* $method:ident $n:literal;)*) => {
+        /// # Transposed convolutions
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -145,6 +168,14 @@ macro_rules! transposed_convolutions {
 transposed_convolutions! {
     /// The transposed convolution of signals `[n, c, l]` with filters `[c, o / groups, k]` and a bias `[o]`:
     /// as [`conv_transpose2d`](Tensor::conv_transpose2d), along one axis.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let x = tensor![[[1.0, 2.0]]];
+    /// let y = x.conv_transpose1d(&tensor![[[10.0, 1.0]]], None, ConvTransposeOptions::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [10.0, 21.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`conv_transpose2d`](Tensor::conv_transpose2d).

@@ -34,6 +34,7 @@ pub struct CrossEntropy {
     pub reduction: Reduction,
 }
 
+/// # Cross-entropy
 impl<B: Backend> Tensor<B> {
     /// Cross-entropy in nats between logits `[…, n]` and class indices `targets` `[…]` (`I64`):
     /// `log Σ e^x - x[target]`, reduced as the options say. The result is a scalar, or `[…]`

@@ -11,6 +11,7 @@ use crate::ops::FusedOp;
 use super::kernel;
 use crate::tensor::Tensor;
 
+/// # Dot product
 impl<B: Backend> Tensor<B> {
     /// Inner product `Σ aᵢ bᵢ` of two vectors `[n]`, as a tensor without axes; 0 for no elements.
     ///

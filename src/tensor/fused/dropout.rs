@@ -11,6 +11,7 @@ use crate::rng::{Rng, RngState};
 use super::kernel;
 use crate::tensor::Tensor;
 
+/// # Dropout
 impl<B: Backend> Tensor<B> {
     /// Zeroes each element with probability `mask.p` and divides the others by `1 - p`. The choice
     /// depends only on the mask's seed and stream and on the element's row-major index: nothing is

@@ -16,6 +16,7 @@ use crate::tensor::einsum::equation::{Label, Labels};
 use super::{composite_gradients, gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
+/// # Linear layers
 impl<B: Backend> Tensor<B> {
     /// `x · weightᵀ + bias`: x is `[…, k]`, `weight` is `[n, k]`, `bias` is `[n]`, and the result
     /// is `[…, n]`. The bits are those of `x.matmul(&weight.t()?)?.add(bias)`, except that 16-bit

@@ -12,6 +12,7 @@ use crate::shape::Shape;
 use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
+/// # Normalization of rows
 impl<B: Backend> Tensor<B> {
     /// `(x - mean) / √(variance + eps) · weight + bias` over the last axis: x is `[…, n]`, `weight`
     /// and `bias` are `[n]`. The variance is that of the population (divided by n).

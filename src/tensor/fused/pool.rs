@@ -64,6 +64,7 @@ impl<const N: usize> Default for PoolOptions<N> {
 
 macro_rules! poolings {
     ($($n:literal $max:ident $max_positions:ident $avg:ident $shape:literal;)*) => {
+        /// # Pooling
         impl<B: Backend> Tensor<B> {
             $(
                 #[doc = concat!("The largest pixel of each window of images `", $shape, "`: NaN where a window has \
@@ -72,6 +73,10 @@ macro_rules! poolings {
                 /// `(extent + 2 · padding - dilation · (kernel - 1) - 1) / stride + 1`, rounded down, or up in
                 /// `ceil_mode`, as long as the last window begins in the image or the padding before it. The
                 /// gradient goes to the first of equal pixels.
+                ///
+                #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
+                    let x = Tensor::ones([4; 2 + ", $n, "], DType::F32)?;\nlet y = x.", stringify!($max), "(PoolOptions::new([2; ", $n, "]))?;\nassert_eq!(y.dims()[2..], [2; ", $n, "]);\n\
+                    # Ok::<(), Error>(())\n```")]
                 ///
                 /// # Errors
                 /// [`Error::InvalidShape`] for other axes; [`Error::InvalidArgument`] if no window fits, a window
@@ -85,6 +90,10 @@ macro_rules! poolings {
                 #[doc = concat!("[`", stringify!($max), "`](Tensor::", stringify!($max), ") and the positions of \
                     the largest pixels in their channel of an image, of dtype `I64`.")]
                 ///
+                #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
+                    let x = Tensor::ones([4; 2 + ", $n, "], DType::F32)?;\nlet (_, at) = x.", stringify!($max_positions), "(PoolOptions::new([2; ", $n, "]))?;\nassert_eq!(at.dtype(), DType::I64);\n\
+                    # Ok::<(), Error>(())\n```")]
+                ///
                 /// # Errors
                 #[doc = concat!("Those of [`", stringify!($max), "`](Tensor::", stringify!($max), ").")]
                 pub fn $max_positions(&self, options: PoolOptions<$n>) -> Result<(Self, Self)> {
@@ -97,6 +106,10 @@ macro_rules! poolings {
                 #[doc = concat!("The mean of each window of images `", $shape, "`, over its pixels inside the \
                     image, or over the padding too with `count_include_pad`, which is 0.")]
                 #[doc = concat!("Windows are those of [`", stringify!($max), "`](Tensor::", stringify!($max), ").")]
+                ///
+                #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
+                    let x = Tensor::ones([4; 2 + ", $n, "], DType::F32)?;\nlet y = x.", stringify!($avg), "(PoolOptions::new([2; ", $n, "]))?;\nassert_eq!(y.dims()[2..], [2; ", $n, "]);\n\
+                    # Ok::<(), Error>(())\n```")]
                 ///
                 /// # Errors
                 #[doc = concat!("Those of [`", stringify!($max), "`](Tensor::", stringify!($max), "), and \

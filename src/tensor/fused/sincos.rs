@@ -10,6 +10,7 @@ use crate::ops::FusedOp;
 use super::kernel;
 use crate::tensor::Tensor;
 
+/// # Sine and cosine
 impl<B: Backend> Tensor<B> {
     /// Sine and cosine of angles in radians, in one pass. The bits are those of
     /// [`sin`](Tensor::sin) and [`cos`](Tensor::cos). The derivative of each uses the other.

@@ -11,6 +11,7 @@ use crate::shape::{Axis, AxisSet};
 use super::{gradient_kernel, kernel};
 use crate::tensor::Tensor;
 
+/// # Softmax
 impl<B: Backend> Tensor<B> {
     /// `exp(x) / Σ exp(x)` along an axis, safe against overflow. NaN, +∞, or only −∞ along the axis
     /// give NaN.
@@ -31,6 +32,13 @@ impl<B: Backend> Tensor<B> {
 
     /// `log(softmax(x))` along an axis, more precise than the logarithm of
     /// [`softmax`](Tensor::softmax).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![1000.0, 1000.0].log_softmax(0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-std::f32::consts::LN_2; 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`softmax`](Tensor::softmax).

@@ -5,6 +5,7 @@ use swath::prelude::*;
 type T = Tensor<CpuBackend>;
 
 fn arange(count: usize, shape: impl Into<Shape>) -> T {
+    let shape: Shape = shape.into();
     T::arange(0.0, count as f64, 1.0).unwrap().reshape(shape).unwrap()
 }
 
