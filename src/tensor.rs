@@ -10,7 +10,9 @@
 //! | `pad.rs` | `pad` |
 //! | `resample.rs` | `interpolate` |
 //! | `reduce.rs` | reductions |
-//! | `scan.rs` | `cumsum`, `cumprod` |
+//! | `scan.rs` | `cumsum`, `cumprod`, `cummax`, `cummin` |
+//! | `order.rs` | `sort`, `topk`, `searchsorted`, `quantile`, `unique` |
+//! | `count.rs` | `bincount`, `histogram`, `multinomial` |
 //! | `fused.rs` | softmax, cross-entropy, layer norm, rms norm, linear, dropout, attention |
 //! | `linalg.rs` | `matmul`, `outer`, `tensordot` |
 //! | `einsum.rs` | `einsum` |
@@ -20,6 +22,7 @@
 //! Shapes and dtypes are checked here, once. Backends rely on these checks.
 
 mod choose;
+mod count;
 mod create;
 mod device;
 mod display;
@@ -29,6 +32,7 @@ pub(crate) mod fused;
 mod index;
 mod linalg;
 mod operators;
+mod order;
 mod pad;
 mod reduce;
 mod resample;
@@ -43,6 +47,7 @@ pub(crate) use fused::cross_entropy::CrossEntropy;
 pub use linalg::TensordotAxes;
 pub(crate) use operators::Input;
 pub use operators::Operand;
+pub use order::QuantileMethod;
 pub use pad::PadMode;
 pub use resample::Interpolation;
 

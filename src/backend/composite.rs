@@ -3,6 +3,8 @@
 //! The composites of fused ops and of optimizers are in terms of tensors: see `tensor/fused.rs` and
 //! `optim.rs`.
 
+pub(super) mod order;
+
 use super::{Arg, Backend, TensorData, check_same_shape};
 use crate::dtype::{DType, Element, HostData, Scalar, check_bools, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
