@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::gather_rule;
 use crate::backend::{Backend, check_search};
-use crate::dtype::Scalar;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::OrderOp;
 use crate::shape::{Axis, AxisSet};
@@ -276,10 +276,13 @@ impl<B: Backend> Tensor<B> {
             let weight = |i: usize| Scalar::Float(weight(places[i].2));
             Tensor::from_scalars(op, column, wide, weight)
         };
-        // Each element is weighted, because the difference of infinite ones is NaN.
-        let below = lower.to_dtype(wide)?.mul(&weights(&|w| 1.0 - w)?)?;
-        let between = upper.to_dtype(wide)?.mul_add(&weights(&|w| w)?, &below)?;
-        Tensor::where_cond(&lower.eq(&upper)?, &lower, &between.to_dtype(dtype)?)
+        let (lower, upper) = (lower.to_dtype(wide)?, upper.to_dtype(wide)?);
+        let between = lower.lerp(&upper, &weights(&|w| w)?)?;
+        // A weighted sum where the difference is infinite; an element alone is the sum of its halves.
+        let split = |w| if w == 0.0 { 0.5 } else { w };
+        let part = lower.mul(&weights(&|w| 1.0 - split(w))?)?;
+        let sum = upper.mul_add(&weights(&split)?, &part)?;
+        Tensor::where_cond(&between.isfinite()?, &between, &sum)?.to_dtype(dtype)
     }
 
     /// Returns the distinct elements in ascending order; for each element of this tensor, in its shape, the
@@ -306,6 +309,7 @@ impl<B: Backend> Tensor<B> {
         let flat = x.reshape(n)?;
         let (sorted, order) = B::order(ASCENDING, flat.data(), 0).map_err(|e| e.named(op))?;
         let (sorted, order) = (Tensor::<B>::from_data(sorted), Tensor::<B>::from_data(order));
+        let sorted = if x.dtype().is_float() { sorted } else { sorted.to_dtype(DType::I64)? };
         let pairs = n.saturating_sub(1);
         let (here, next) = (sorted.narrow(0, 0, pairs)?, sorted.narrow(0, n - pairs, pairs)?);
         // All that follows NaN is NaN.

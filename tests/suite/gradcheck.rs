@@ -4,6 +4,7 @@
 pub mod cases;
 pub mod check;
 mod images;
+mod order;
 pub mod registry;
 
 use cases::{T, suite, uniform};

@@ -156,6 +156,6 @@ pub fn images(op: &str, s: &mut Suite) {
             };
             s.add("of a convolution", &[&[2, 2, 4], &[2, 2, 3]], &ALL, f);
         }
-        _ => {}
+        _ => super::order::orders(op, s),
     }
 }
