@@ -214,7 +214,6 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns the quantiles along `axis`, in its place.
-
     pub(crate) fn quantile_body(
         x: &Tensor<B>,
         op: &'static str,
