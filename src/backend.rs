@@ -10,7 +10,8 @@
 //!
 //! Further methods, for which a backend may have a faster kernel, have defaults composed of the required ones:
 //! [`ternary`](Backend::ternary), [`test`](Backend::test), [`where_cond`](Backend::where_cond),
-//! [`scan`](Backend::scan), [`matmul_add`](Backend::matmul_add), [`scatter`](Backend::scatter),
+//! [`scan`](Backend::scan), [`arg_scan`](Backend::arg_scan), [`order`](Backend::order),
+//! [`search_sorted`](Backend::search_sorted), [`matmul_add`](Backend::matmul_add), [`scatter`](Backend::scatter),
 //! [`slice_assign`](Backend::slice_assign), [`assemble`](Backend::assemble), [`read`](Backend::read),
 //! [`item`](Backend::item). The composites of [`fused`](Backend::fused) and [`update`](Backend::update)
 //! are in the layers above, which run them if the backend has no kernel.
@@ -41,12 +42,14 @@ use crate::engine::{engine, engine_methods};
 use crate::error::{Error, Result};
 use crate::layout::{AxisPart, Layout};
 use crate::ops::{
-    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+    BinaryOp, CompareOp, Extremum, FusedOp, NumberTest, OrderOp, ReduceOp, ScanOp, TernaryOp,
+    UnaryOp, UpdateOp,
 };
 use crate::shape::Shape;
 pub(crate) use checks::{
     assembled_shape, assigned_layout, check_arithmetic, check_dtype, check_indices, check_len,
-    check_mask, check_same_shape, check_update, common, joined_shape, no_tensor, reduced_dtype,
+    check_mask, check_same_shape, check_search, check_update, common, joined_shape, no_tensor,
+    reduced_dtype,
 };
 pub use convert::IntoBackend;
 pub(crate) use operands::{
@@ -212,6 +215,27 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Cumulative sum or product along `axis`, of the shape of `x`.
     fn scan(op: ScanOp, x: &Self::Tensor, axis: usize) -> Result<Self::Tensor> {
         composite::scan::<Self>(op, x, axis)
+    }
+
+    /// Index, as `I64`, of the largest or the smallest of the elements up to each along `axis`; of the shape of `x`.
+    fn arg_scan(op: Extremum, x: &Self::Tensor, axis: usize) -> Result<Self::Tensor> {
+        composite::order::arg_scan::<Self>(op, x, axis)
+    }
+
+    /// The elements along `axis` in order, as they are stored, and their indices, as `I64`.
+    fn order(op: OrderOp, x: &Self::Tensor, axis: usize) -> Result<(Self::Tensor, Self::Tensor)> {
+        composite::order::order::<Self>(op, x, axis)
+    }
+
+    /// For each value, the number of elements of a row of `sorted` before it in ascending order, as `I64`; with
+    /// `right`, of those that equal it too. NaN equals NaN and is the last. `sorted` is `[n]`, or `[…, n]` for
+    /// values `[…, m]`, of the dtype of the values; the result has their shape.
+    fn search_sorted(
+        sorted: &Self::Tensor,
+        values: &Self::Tensor,
+        right: bool,
+    ) -> Result<Self::Tensor> {
+        composite::order::search_sorted::<Self>(sorted, values, right)
     }
 
     /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`, with equal leading axes and one float dtype.

@@ -37,6 +37,24 @@ macro_rules! engine {
                 (x: &Tensor<$B>, shape: Shape) -> Tensor<$B>;
             engine_scan, scan_body:
                 (x: &Tensor<$B>, op: ScanOp, axis: Axis) -> Tensor<$B>;
+            engine_arg_scan, arg_scan_body:
+                (x: &Tensor<$B>, op: Extremum, axis: Axis) -> (Tensor<$B>, Tensor<$B>);
+
+            engine_order, order_body:
+                (x: &Tensor<$B>, op: OrderOp, axis: Axis) -> (Tensor<$B>, Tensor<$B>);
+            engine_search_sorted, search_sorted_body:
+                (x: &Tensor<$B>, sorted: &Tensor<$B>, right: bool) -> Tensor<$B>;
+            engine_quantile, quantile_body:
+                (x: &Tensor<$B>, op: &'static str, qs: &[f64], axis: Axis, method: QuantileMethod)
+                    -> Tensor<$B>;
+            engine_unique, unique_body:
+                (x: &Tensor<$B>) -> (Tensor<$B>, Tensor<$B>, Tensor<$B>);
+            engine_bincount, bincount_body:
+                (x: &Tensor<$B>, weights: Option<&Tensor<$B>>, n: usize) -> Tensor<$B>;
+            engine_histogram, histogram_body:
+                (x: &Tensor<$B>, bins: usize, range: Range<f64>) -> Tensor<$B>;
+            engine_multinomial, multinomial_body:
+                (x: &Tensor<$B>, n: usize, distinct: bool, rng: &mut Rng) -> Tensor<$B>;
 
             engine_reshape, reshape_body:
                 (x: &Tensor<$B>, shape: NewShape) -> Tensor<$B>;
@@ -193,14 +211,17 @@ pub(crate) use engine_methods;
 
 /// Types of the signatures that backends do not import otherwise.
 pub(crate) mod names {
+    pub(crate) use std::ops::Range;
+
     pub(crate) use crate::autodiff::{Backward, Gradients};
     pub(crate) use crate::layout::SliceItem;
     pub(crate) use crate::nn::Visit;
     pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
     pub(crate) use crate::optim::{Slots, Update};
+    pub(crate) use crate::rng::Rng;
     pub(crate) use crate::shape::{Axes, Axis, NewShape};
     pub(crate) use crate::tensor::{
-        Attention, CrossEntropy, Input, Interpolation, PadMode, Shifts, SplitSizes, Tensor,
-        TensordotAxes, TextStyle,
+        Attention, CrossEntropy, Input, Interpolation, PadMode, QuantileMethod, Shifts, SplitSizes,
+        Tensor, TensordotAxes, TextStyle,
     };
 }

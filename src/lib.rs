@@ -82,17 +82,19 @@ pub use tensor::fused::attention::Attention;
 pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::fused::pool::PoolOptions;
-pub use tensor::{Interpolation, Operand, PadMode, Shifts, SplitSizes, TensordotAxes};
+pub use tensor::{
+    Interpolation, Operand, PadMode, QuantileMethod, Shifts, SplitSizes, TensordotAxes,
+};
 
 /// The names that most programs use.
 pub mod prelude {
     pub use crate::{
         Attention, Backend, Backward, ConvOptions, ConvTransposeOptions, CpuBackend, CrossEntropy,
         CustomOp, DType, Element, Error, GradCheck, Gradients, Interpolation, IntoBackend, Keep,
-        PadMode, Padding, PoolOptions, ReferenceBackend, Result, Rng, Shape, Tensor, TensorData,
-        check_gradients, checkpoint, checkpoint_sequential, checkpoint_with, detect_anomaly, grad,
-        hessian, hessian_vector_product, is_checkpointing, jacobian, jvp, nn, no_grad,
-        numerical_gradient, optim, s, tensor, vjp, with_checkpoint_mode,
+        PadMode, Padding, PoolOptions, QuantileMethod, ReferenceBackend, Result, Rng, Shape,
+        Tensor, TensorData, check_gradients, checkpoint, checkpoint_sequential, checkpoint_with,
+        detect_anomaly, grad, hessian, hessian_vector_product, is_checkpointing, jacobian, jvp, nn,
+        no_grad, numerical_gradient, optim, s, tensor, vjp, with_checkpoint_mode,
     };
     pub use crate::{nn::Module, optim::Optimizer};
 }

@@ -30,6 +30,7 @@
 mod convolution;
 mod formulas;
 mod fused;
+mod order;
 mod pooling;
 pub(crate) mod table;
 mod ternary;
@@ -42,6 +43,7 @@ pub(crate) use formulas::{
     GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0, SELU_ALPHA, SELU_SCALE,
 };
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp};
+pub use order::{Extremum, OrderOp};
 pub use pooling::Pooling;
 pub(crate) use table::{binary_ops, unary_ops};
 pub use ternary::TernaryOp;

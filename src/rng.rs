@@ -18,6 +18,7 @@ mod normal;
 mod philox;
 #[cfg(test)]
 mod tests;
+mod weighted;
 
 use std::ops::Range;
 
@@ -244,6 +245,30 @@ impl Rng {
             }
         }
         (wide >> 64) as u64
+    }
+
+    /// Draws `len` integers from `range` with equal probabilities, one after the other by [`Rng::below`].
+    ///
+    /// ```
+    /// let dice = swath::Rng::seed(3).integer_vec(100, 1..7)?;
+    /// assert!(dice.iter().all(|die| (1..=6).contains(die)));
+    /// # Ok::<(), swath::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the range is empty; [`Error::OutOfMemory`].
+    pub fn integer_vec(&mut self, len: usize, range: Range<i64>) -> Result<Vec<i64>> {
+        let op = "randint";
+        if range.is_empty() {
+            let reason = format!("the range {range:?} is empty");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let mut out = Vec::new();
+        let bytes = len.saturating_mul(size_of::<i64>());
+        out.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
+        let width = range.end.wrapping_sub(range.start) as u64;
+        out.extend((0..len).map(|_| range.start.wrapping_add(self.below(width) as i64)));
+        Ok(out)
     }
 
     /// Returns the numbers `0..n` in random order, each order with equal probability

@@ -12,7 +12,9 @@
 //! | `pad.rs` | `pad` |
 //! | `resample.rs` | `interpolate` |
 //! | `reduce.rs` | reductions |
-//! | `scan.rs` | `cumsum`, `cumprod` |
+//! | `scan.rs` | `cumsum`, `cumprod`, `cummax`, `cummin` |
+//! | `order.rs` | `sort`, `topk`, `searchsorted`, `quantile`, `unique` |
+//! | `count.rs` | `bincount`, `histogram`, `multinomial` |
 //! | `fused.rs` | softmax, cross-entropy, layer norm, rms norm, linear, dropout, attention |
 //! | `linalg.rs` | `matmul`, `outer`, `tensordot` |
 //! | `einsum.rs` | `einsum` |
@@ -24,6 +26,7 @@
 
 mod assign;
 mod choose;
+mod count;
 mod create;
 mod device;
 mod display;
@@ -35,6 +38,7 @@ mod index;
 mod linalg;
 mod movement;
 mod operators;
+mod order;
 mod pad;
 mod reduce;
 mod resample;
@@ -49,6 +53,7 @@ pub use linalg::TensordotAxes;
 pub use movement::{Shifts, SplitSizes};
 pub(crate) use operators::Input;
 pub use operators::Operand;
+pub use order::QuantileMethod;
 pub use pad::PadMode;
 pub use resample::Interpolation;
 

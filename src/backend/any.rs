@@ -41,7 +41,8 @@ use crate::dtype::{DType, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{AxisPart, Layout, SliceItem};
 use crate::ops::{
-    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+    BinaryOp, CompareOp, Extremum, FusedOp, NumberTest, OrderOp, ReduceOp, ScanOp, TernaryOp,
+    UnaryOp, UpdateOp,
 };
 use crate::shape::Shape;
 use crate::{CpuBackend, ReferenceBackend};
@@ -300,6 +301,24 @@ impl Backend for AnyBackend {
 
     fn scan(op: ScanOp, x: &AnyTensor, axis: usize) -> Result<AnyTensor> {
         on!(x.device(), B => B::scan(op, get::<B>(op.name(), x)?, axis).map(B::wrap))
+    }
+
+    fn arg_scan(op: Extremum, x: &AnyTensor, axis: usize) -> Result<AnyTensor> {
+        on!(x.device(), B => B::arg_scan(op, get::<B>(op.name(), x)?, axis).map(B::wrap))
+    }
+
+    fn order(op: OrderOp, x: &AnyTensor, axis: usize) -> Result<(AnyTensor, AnyTensor)> {
+        on!(x.device(), B => {
+            let (values, indices) = B::order(op, get::<B>(op.name(), x)?, axis)?;
+            Ok((B::wrap(values), B::wrap(indices)))
+        })
+    }
+
+    fn search_sorted(sorted: &AnyTensor, values: &AnyTensor, right: bool) -> Result<AnyTensor> {
+        let op = "searchsorted";
+        on!(values.device(), B => {
+            B::search_sorted(get::<B>(op, sorted)?, get::<B>(op, values)?, right).map(B::wrap)
+        })
     }
 
     fn matmul(a: &AnyTensor, b: &AnyTensor) -> Result<AnyTensor> {

@@ -86,6 +86,23 @@ fn check_extents(
     }
 }
 
+/// Checks that `sorted` is `[n]`, or `[…, n]` for values `[…, m]`, of the same dtype.
+pub(crate) fn check_search<T: TensorData>(op: &'static str, sorted: &T, values: &T) -> Result<()> {
+    check_dtype(op, values, sorted.dtype())?;
+    let (lhs, rhs) = (*sorted.shape(), *values.shape());
+    let leading =
+        |shape: &Shape| shape.ndim().checked_sub(1).map(|last| shape.with_axis(last, None));
+    match lhs.ndim() {
+        1 => Ok(()),
+        0 => {
+            let reason = "expected sorted elements along at least one axis";
+            Err(Error::InvalidShape { op, shape: lhs, reason })
+        }
+        _ if leading(&lhs) == leading(&rhs) => Ok(()),
+        _ => Err(Error::ShapeMismatch { op, lhs, rhs }),
+    }
+}
+
 /// Shape of tensors concatenated along `axis`: at least one, of one dtype, with equal extents along all
 /// other axes.
 pub(crate) fn joined_shape<T: TensorData>(

@@ -3,6 +3,8 @@
 //! The composites of fused ops and of optimizers are in terms of tensors: see `tensor/fused.rs` and
 //! `optim.rs`.
 
+pub(super) mod order;
+
 use super::{
     Arg, Backend, TensorData, assembled_shape, assigned_layout, check_dtype, check_indices,
     check_same_shape,

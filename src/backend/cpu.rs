@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `tensor` | [`CpuTensor`]: storage and layout |
 //! | `walk` | iterates over operands of any layout and a contiguous result |
-//! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `scan`, `matmul` | the operations |
+//! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `scan`, `order`, `matmul` | the operations |
 //! | `blocks` | tensors assembled of parts of another, and slices that are assigned |
 //! | `fused` | fused ops |
 //! | `rows`, `working` | the driver of kernels of whole rows, and the types that they compute in |
@@ -21,6 +21,7 @@ mod elementwise;
 mod fused;
 mod index;
 mod matmul;
+mod order;
 mod reduce;
 mod rows;
 mod scan;
@@ -42,7 +43,8 @@ use crate::engine::{engine, engine_methods};
 use crate::error::{Error, Result};
 use crate::layout::{AxisPart, Layout};
 use crate::ops::{
-    BinaryOp, CompareOp, FusedOp, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp, UpdateOp,
+    BinaryOp, CompareOp, Extremum, FusedOp, NumberTest, OrderOp, ReduceOp, ScanOp, TernaryOp,
+    UnaryOp, UpdateOp,
 };
 use crate::shape::Shape;
 
@@ -139,6 +141,18 @@ impl Backend for CpuBackend {
 
     fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
         scan::scan(op, x, axis)
+    }
+
+    fn arg_scan(op: Extremum, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
+        order::arg_scan(op, x, axis)
+    }
+
+    fn order(op: OrderOp, x: &CpuTensor, axis: usize) -> Result<(CpuTensor, CpuTensor)> {
+        order::order(op, x, axis)
+    }
+
+    fn search_sorted(sorted: &CpuTensor, values: &CpuTensor, right: bool) -> Result<CpuTensor> {
+        order::search_sorted(sorted, values, right)
     }
 
     fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {

@@ -290,6 +290,41 @@ impl<B: Backend> Tensor<B> {
         drawn().map_err(|error| error.named(op))
     }
 
+    /// Draws integers from `range` with equal probabilities, with dtype `I64`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let dice = Tensor::<CpuBackend>::randint((2, 3), 1..7, &mut Rng::seed(42))?;
+    /// assert!(dice.to_vec::<i64>()?.iter().all(|die| (1..=6).contains(die)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the range is empty.
+    pub fn randint(shape: impl Into<Shape>, range: Range<i64>, rng: &mut Rng) -> Result<Self> {
+        let shape = shape.into();
+        shape.validate("randint")?;
+        let values = rng.integer_vec(shape.numel(), range)?;
+        Ok(Tensor::from_data(B::from_host(HostData::I64(values), shape)?))
+    }
+
+    /// Like [`randint`](Tensor::randint), with the given dtype. Floats are rounded.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the range is empty or holds an integer that does not fit an integer dtype.
+    pub fn randint_as(
+        shape: impl Into<Shape>,
+        range: Range<i64>,
+        dtype: DType,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        let (op, shape) = ("randint", shape.into());
+        for bound in [range.start, range.end.saturating_sub(1).max(range.start)] {
+            check_scalar(op, Scalar::Int(bound), dtype, &shape)?;
+        }
+        Tensor::randint(shape, range, rng)?.to_dtype(dtype)
+    }
+
     /// Draws from the standard normal distribution, with dtype `F32`.
     ///
     /// ```

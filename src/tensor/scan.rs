@@ -1,10 +1,11 @@
-//! Cumulative sums and products.
+//! Cumulative sums, products and extrema.
 
 use crate::autodiff::graph::record;
+use crate::autodiff::ops::index::gather_rule;
 use crate::autodiff::ops::scan::{cumprod_rule, cumsum_rule};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::ops::ScanOp;
+use crate::ops::{Extremum, ScanOp};
 use crate::shape::Axis;
 
 use super::Tensor;
@@ -58,5 +59,42 @@ impl<B: Backend> Tensor<B> {
             ScanOp::Sum => cumsum_rule(axis),
             ScanOp::Product => cumprod_rule(x, axis),
         }))
+    }
+}
+
+/// Running extrema of every dtype; NaN from the first NaN on.
+impl<B: Backend> Tensor<B> {
+    /// Largest element up to each along an axis, and its index (`I64`): the first of equal elements (−0 equals
+    /// +0), or of NaN. The gradient of a value goes to the element that it is.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (values, indices) = tensor![1.0, 3.0, 2.0, 3.0, 4.0].cummax(0)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [1.0, 3.0, 3.0, 3.0, 4.0]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [0, 1, 1, 1, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`].
+    pub fn cummax(&self, axis: impl Into<Axis>) -> Result<(Self, Self)> {
+        B::engine_arg_scan(self, Extremum::Max, axis.into())
+    }
+
+    /// Smallest element up to each along an axis, and its index; see [`cummax`](Tensor::cummax).
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`].
+    pub fn cummin(&self, axis: impl Into<Axis>) -> Result<(Self, Self)> {
+        B::engine_arg_scan(self, Extremum::Min, axis.into())
+    }
+
+    pub(crate) fn arg_scan_body(x: &Tensor<B>, op: Extremum, axis: Axis) -> Result<(Self, Self)> {
+        let (name, shape) = (op.name(), *x.shape());
+        let axis = axis.resolve(name, &shape)?;
+        let indices = Tensor::from_data(B::arg_scan(op, x.data(), axis)?);
+        let values = B::gather(x.data(), axis, indices.data()).map_err(|e| e.named(name))?;
+        let values = record(name, values, &[x], |_| gather_rule(shape, axis, indices.clone()));
+        Ok((values, indices))
     }
 }

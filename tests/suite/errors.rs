@@ -312,6 +312,27 @@ proptest! {
             a.unbind(axis), T::meshgrid(&[&a, &b]), T::meshgrid_xy(&[&a, &b, &a])];
         results.extend(lists.into_iter().flatten().flatten().map(Ok));
         results.extend(DType::ALL.map(|dtype| a.to_dtype(dtype)));
+        for descending in [false, true] {
+            results.push(a.sort(axis, descending).map(|(values, _)| values));
+            results.push(a.argsort(axis, descending));
+        }
+        results.push(a.topk(len, axis).map(|(values, _)| values));
+        results.push(a.bottomk(len, axis).map(|(values, _)| values));
+        results.push(a.cummax(axis).map(|(values, _)| values));
+        results.push(a.cummin(axis).map(|(values, _)| values));
+        results.push(a.median(axis, track));
+        let q = start as f64 / 4.0;
+        results.push(a.quantile(q, axis, track));
+        results.push(a.quantiles(&[q, 0.5], axis, track, QuantileMethod::Nearest));
+        results.push(a.searchsorted(&b));
+        results.push(a.searchsorted_right(&b));
+        results.push(a.unique().map(|(values, ..)| values));
+        results.push(a.bincount(len));
+        results.push(a.bincount_weighted(&b, len));
+        results.push(a.histogram(len, q..2.0));
+        results.push(a.multinomial(len, &mut Rng::seed(1)));
+        results.push(a.multinomial_distinct(len, &mut Rng::seed(1)));
+        results.push(T::randint_as(len, -2..start as i64, b_dtype, &mut Rng::seed(1)));
         for y in results.into_iter().flatten() {
             prop_assert!(y.dims().iter().product::<usize>() == y.numel());
             let _ = format!("{y}");

@@ -5,6 +5,7 @@ pub mod cases;
 pub mod check;
 mod images;
 mod movement;
+mod order;
 pub mod registry;
 
 use cases::{T, suite, uniform};

@@ -153,6 +153,30 @@ fn scans_and_indices(digest: &mut Digest, x: &T) -> Result<()> {
     Ok(())
 }
 
+/// Order of rows, of columns and of one row that threads share; what is chosen by it, and samples.
+fn order(digest: &mut Digest, x: &T) -> Result<()> {
+    let rounded = x.mul(8.0)?.round()?;
+    for x in [x.clone(), rounded.flatten(0, 1)?, rounded, x.t()?] {
+        for axis in 0..x.rank() {
+            let sorted = [x.sort(axis, false)?, x.sort(axis, true)?];
+            let first = [x.topk(5, axis)?, x.bottomk(30, axis)?, x.cummax(axis)?];
+            for (values, indices) in sorted.into_iter().chain(first) {
+                update(digest, &values)?;
+                update(digest, &indices)?;
+            }
+            update(digest, &x.quantile(0.3, axis, false)?)?;
+        }
+        let (values, inverse, counts) = x.unique()?;
+        for y in [values, inverse.bincount(0)?, counts, x.histogram(20, -3.0..4.0)?] {
+            update(digest, &y)?;
+        }
+        let weights = x.abs()?;
+        update(digest, &weights.multinomial(7, &mut Rng::seed(1))?)?;
+        update(digest, &weights.multinomial_distinct(3, &mut Rng::seed(2))?)?;
+    }
+    Ok(())
+}
+
 /// Reductions and scans of integers and booleans.
 fn integers(digest: &mut Digest, x: &T) -> Result<()> {
     for dtype in [DType::I64, DType::U8, DType::Bool] {
@@ -223,6 +247,7 @@ fn digest(large: bool) -> Result<String> {
         fused(&mut digest, &x, &y)?;
         several_operands(&mut digest, &x, &y)?;
         scans_and_indices(&mut digest, &x)?;
+        order(&mut digest, &x)?;
         attention(&mut digest, dtype, if large { 600 } else { 70 })?;
     }
     integers(&mut digest, &x)?;

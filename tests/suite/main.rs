@@ -41,6 +41,7 @@ mod nn;
 mod ops_page;
 mod optim;
 mod optim_memory;
+mod order;
 mod products_bits;
 mod products_memory;
 mod products_specials;

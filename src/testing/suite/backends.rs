@@ -12,6 +12,7 @@ pub mod large;
 pub mod matmul;
 pub mod mixes;
 pub mod movement;
+pub mod order;
 pub mod owned;
 pub mod provided;
 pub mod reduce;

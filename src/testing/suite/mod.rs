@@ -141,6 +141,8 @@ macro_rules! __backend_suite {
                     scatters_out_of_range_are_errors, slice_assign_agrees, assemble_agrees;
                 elementwise: number_tests_agree;
                 movement: where_cond_agrees;
+                order: orders_agree, running_extrema_agree, searches_agree,
+                    equal_elements_keep_their_order;
                 owned: accumulate_grad_leaves_copies_unchanged;
                 provided: provided_functions_agree, edges_are_as_documented;
                 scan: running_sums_agree, running_products_agree,

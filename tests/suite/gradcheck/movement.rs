@@ -74,6 +74,6 @@ pub fn movement(op: &str, s: &mut Suite) {
             let f = |xs: &[T]| xs[0].masked_scatter(&tensor![1.0, 0.0, 2.0], &xs[1]);
             s.add("masked_scatter", &[&[2, 3], &[5]], &ALL, f);
         }
-        _ => {}
+        _ => super::order::orders(op, s),
     }
 }

@@ -203,6 +203,31 @@ const PARAMETRIC: &[Entry] = &[
         &[("x", "the product before each, times s: sᵢ = gᵢ + xᵢ₊₁ sᵢ₊₁")],
     ),
     (
+        "cummax",
+        "Largest element up to each, along an axis, and its index.",
+        &[("x", "g added up at the indices")],
+    ),
+    (
+        "cummin",
+        "Smallest element up to each, along an axis, and its index.",
+        &[("x", "g added up at the indices")],
+    ),
+    (
+        "sort",
+        "Elements along an axis in order, and their indices; `argsort` the indices alone.",
+        &[("x", "g at the places of the elements")],
+    ),
+    (
+        "topk",
+        "The largest elements along an axis in order, and their indices.",
+        &[("x", "g at the places of the elements, else 0")],
+    ),
+    (
+        "bottomk",
+        "The smallest elements along an axis in order, and their indices.",
+        &[("x", "g at the places of the elements, else 0")],
+    ),
+    (
         "dot",
         "`Σ a b` of two vectors; of floats also of rows, in `einsum`.",
         &[("a", "g b"), ("b", "g a")],
@@ -342,6 +367,26 @@ pub const COMPOSED: &[Composed] = &[
         name: "adaptive_max_pool",
         formula: "Largest pixels of a given number of windows: `adaptive_max_pool1d`, `adaptive_max_pool2d`.",
         ops: "`max_pool`, or `gather`",
+    },
+    Composed {
+        name: "median",
+        formula: "Middle one of the sorted elements along an axis, the lower of two.",
+        ops: "`gather`",
+    },
+    Composed {
+        name: "quantile",
+        formula: "Element at a fraction of the sorted elements along an axis, interpolated; several of them: `quantiles`.",
+        ops: "`gather`, `lerp`",
+    },
+    Composed {
+        name: "unique",
+        formula: "Distinct elements in order, the number of each element among them, and their counts.",
+        ops: "`index_select`",
+    },
+    Composed {
+        name: "bincount_weighted",
+        formula: "Sums of the weights of equal integers; `bincount` counts them.",
+        ops: "`scatter_add`",
     },
     Composed {
         name: "group_norm",

@@ -1,0 +1,204 @@
+//! Order of elements along an axis, searches in sorted rows, indices of running extrema.
+//!
+//! An axis other than the last is moved to the end by a copy, and the results back. Threads share the rows, or
+//! the elements of a long row if there are few.
+
+mod keys;
+mod sort;
+
+use super::copy;
+use super::{CpuBackend, CpuTensor, Output};
+use crate::backend::{TensorData, check_search, composite};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::{Extremum, OrderOp};
+use crate::runtime::memory::Buffer;
+use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_chunk_mut};
+use crate::shape::{AxisSet, Shape};
+use keys::{Keyed, Pair};
+
+/// Picoseconds per element of a sort, of a selection and of a running extremum, and per step of a search.
+const SORT_COST: usize = 12_000;
+const SELECT_COST: usize = 400;
+const SCAN_COST: usize = 1_000;
+const STEP_COST: usize = 1_500;
+
+/// Evaluates an expression with `$t` bound to the stored type of a dtype.
+macro_rules! for_keyed {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            DType::F16 => crate::dtype::for_dtype!(@arm $t half::f16, $body),
+            DType::BF16 => crate::dtype::for_dtype!(@arm $t half::bf16, $body),
+            DType::F32 => crate::dtype::for_dtype!(@arm $t f32, $body),
+            DType::F64 => crate::dtype::for_dtype!(@arm $t f64, $body),
+            DType::I64 => crate::dtype::for_dtype!(@arm $t i64, $body),
+            DType::I32 => crate::dtype::for_dtype!(@arm $t i32, $body),
+            DType::U32 => crate::dtype::for_dtype!(@arm $t u32, $body),
+            DType::U8 | DType::Bool => crate::dtype::for_dtype!(@arm $t u8, $body),
+        }
+    };
+}
+
+/// The order of the axes with `axis` last.
+fn axis_last(rank: usize, axis: usize) -> AxisSet {
+    (0..rank).filter(|&other| other != axis).chain([axis]).collect()
+}
+
+/// A contiguous tensor with `axis` last.
+fn rows(op: &'static str, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
+    let layout = x.layout().permute(op, &axis_last(x.shape().ndim(), axis))?;
+    copy::contiguous(op, &x.with_layout(layout))
+}
+
+/// Undoes [`rows`].
+fn moved_back(op: &'static str, y: CpuTensor, axis: usize) -> Result<CpuTensor> {
+    let rank = y.shape().ndim();
+    if axis + 1 == rank {
+        return Ok(y);
+    }
+    let mut back: AxisSet = (0..rank).collect();
+    for (to, from) in axis_last(rank, axis).into_iter().enumerate() {
+        back[from] = to;
+    }
+    let layout = y.layout().permute(op, &back)?;
+    copy::contiguous(op, &y.with_layout(layout))
+}
+
+pub(super) fn order(op: OrderOp, x: &CpuTensor, axis: usize) -> Result<(CpuTensor, CpuTensor)> {
+    let (name, shape) = (op.name(), x.shape());
+    shape.check_axis(name, axis)?;
+    let n = shape.dim(axis);
+    if u32::try_from(n).is_err() {
+        // A pair has 32 bits for the index.
+        return composite::order::order::<CpuBackend>(op, x, axis);
+    }
+    let x = rows(name, x, axis)?;
+    let count = op.extent(n);
+    let shape = x.shape().with_axis(x.shape().ndim() - 1, Some(count));
+    let mut values = Output::new(name, &shape, x.dtype())?;
+    let mut indices = Output::new(name, &shape, DType::I64)?;
+    if shape.numel() > 0 {
+        let task = Task { op, n, count };
+        for_keyed!(x.dtype(), T => task.run::<T>(x.run(), values.elements(), indices.elements())?);
+    }
+    Ok((moved_back(name, values.finish(), axis)?, moved_back(name, indices.finish(), axis)?))
+}
+
+/// An op on rows of `n` elements, of which it keeps `count`; neither is 0.
+#[derive(Clone, Copy)]
+struct Task {
+    op: OrderOp,
+    n: usize,
+    count: usize,
+}
+
+impl Task {
+    fn run<T: Keyed>(self, x: &[T], values: &mut [T], indices: &mut [i64]) -> Result<()> {
+        let Task { op, n, count } = self;
+        let cost = Cost(if count == n { SORT_COST } else { SELECT_COST });
+        let (rows, threads) = (x.len() / n, parallel::threads());
+        if count == n && parallel::shares_each(rows, cost.times(n), threads) {
+            let each = x.chunks_exact(n).zip(values.chunks_exact_mut(n));
+            for ((row, values), indices) in each.zip(indices.chunks_exact_mut(n)) {
+                self.sort_long(row, values, indices)?;
+            }
+            return Ok(());
+        }
+        let out = (Band::new(values, count), Band::new(indices, count));
+        for_each_band(rows, cost.times(n), out, |rows, (values, indices)| {
+            let len = if count == n { 2 * n } else { sort::buffer_len(count, n) };
+            let mut buffer = Buffer::scratch(len * size_of::<T::Pair>());
+            let buffer = &mut buffer.as_slice_mut::<T::Pair>()[..len];
+            let results = values.chunks_exact_mut(count).zip(indices.chunks_exact_mut(count));
+            for (row, (values, indices)) in x[rows.start * n..].chunks_exact(n).zip(results) {
+                let pairs = if count == n {
+                    let (pairs, space) = buffer.split_at_mut(n);
+                    sort::fill(row, 0, op.descending, pairs);
+                    sort::sort(pairs, space);
+                    pairs
+                } else {
+                    sort::select(row, op.descending, count, buffer)
+                };
+                write(row, pairs, values, indices);
+            }
+        });
+        Ok(())
+    }
+
+    /// Sorts a row on all threads.
+    fn sort_long<T: Keyed>(self, row: &[T], values: &mut [T], indices: &mut [i64]) -> Result<()> {
+        let Task { op, n, .. } = self;
+        let words = size_of::<T::Pair>() / size_of::<i64>();
+        let mut buffer = Buffer::new(op.name(), &Shape::new([2, n, words]), DType::I64)?;
+        let (pairs, space) = buffer.as_slice_mut::<T::Pair>()[..2 * n].split_at_mut(n);
+        let parts = parallel::parts(n, Cost(SORT_COST)).min(parallel::threads());
+        let pairs = &*sort::sort_in_parts(row, op.descending, parts, [pairs, space]);
+        let out = (Band::new(values, 1), Band::new(indices, 1));
+        for_each_band(n, Cost(SCAN_COST), out, |range, (values, indices)| {
+            write(row, &pairs[range], values, indices);
+        });
+        Ok(())
+    }
+}
+
+/// Writes the elements that pairs name, and their indices.
+fn write<T: Keyed>(row: &[T], pairs: &[T::Pair], values: &mut [T], indices: &mut [i64]) {
+    for ((value, index), pair) in values.iter_mut().zip(indices).zip(pairs) {
+        *value = row[pair.index()];
+        *index = pair.index() as i64;
+    }
+}
+
+pub(super) fn search_sorted(
+    sorted: &CpuTensor,
+    values: &CpuTensor,
+    right: bool,
+) -> Result<CpuTensor> {
+    let op = "searchsorted";
+    check_search(op, sorted, values)?;
+    let (sorted, values) = (copy::contiguous(op, sorted)?, copy::contiguous(op, values)?);
+    let mut out = Output::new(op, values.shape(), DType::I64)?;
+    let n = sorted.shape().dims().last().copied().unwrap_or(0);
+    let per_row = match sorted.shape().ndim() {
+        1 => values.numel(),
+        _ => values.shape().dims().last().copied().unwrap_or(1),
+    };
+    let cost = Cost(STEP_COST).times(n.max(2).ilog2() as usize);
+    for_keyed!(values.dtype(), T => {
+        let (sorted, values) = (sorted.run::<T>(), values.run::<T>());
+        for_each_chunk_mut(out.elements::<i64>(), 1, cost, &|first, places| {
+            for (i, place) in (first..).zip(places) {
+                let (row, key) = (&sorted[i / per_row * n..][..n], values[i].key(T::flip(false)));
+                *place = row.partition_point(|x| {
+                    let x = x.key(T::flip(false));
+                    x < key || right && x == key
+                }) as i64;
+            }
+        });
+    });
+    Ok(out.finish())
+}
+
+pub(super) fn arg_scan(op: Extremum, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
+    let name = op.name();
+    x.shape().check_axis(name, axis)?;
+    let (x, n) = (rows(name, x, axis)?, x.shape().dim(axis));
+    let mut out = Output::new(name, x.shape(), DType::I64)?;
+    if x.numel() > 0 {
+        for_keyed!(x.dtype(), T => {
+            let (x, flip) = (x.run::<T>(), T::flip(op == Extremum::Min));
+            for_each_chunk_mut(out.elements::<i64>(), n, Cost(SCAN_COST), &|first, indices| {
+                for (row, indices) in x[first * n..].chunks_exact(n).zip(indices.chunks_exact_mut(n)) {
+                    // The last key is that of NaN, which is the result from there on.
+                    let (mut largest, mut at) = (row[0].key(flip), 0);
+                    for (i, (x, index)) in row.iter().zip(indices).enumerate() {
+                        let key = x.key(flip);
+                        (largest, at) = if key > largest { (key, i) } else { (largest, at) };
+                        *index = at as i64;
+                    }
+                }
+            });
+        });
+    }
+    moved_back(name, out.finish(), axis)
+}
