@@ -83,6 +83,16 @@ impl DType {
         }
     }
 
+    /// Largest finite value of a float type; that of `f64` for the others.
+    pub(crate) fn largest(self) -> f64 {
+        match self {
+            DType::F16 => f16::MAX.to_f64(),
+            DType::BF16 => bf16::MAX.to_f64(),
+            DType::F32 => f64::from(f32::MAX),
+            _ => f64::MAX,
+        }
+    }
+
     /// Type of a sum or product: integers and booleans accumulate in `I64`.
     pub const fn accumulated(self) -> DType {
         if self.is_float() { self } else { DType::I64 }

@@ -272,19 +272,28 @@ impl Rng {
     }
 
     /// Returns the numbers `0..n` in random order, each order with equal probability
-    /// (Fisher-Yates).
+    /// (Fisher-Yates), as indices for [`index_select`](crate::Tensor::index_select).
     ///
     /// ```
-    /// let mut order = swath::Rng::seed(3).permutation(5);
-    /// order.sort();
-    /// assert_eq!(order, [0, 1, 2, 3, 4]);
+    /// use swath::prelude::*;
+    /// let order = Rng::seed(3).permutation(5)?;
+    /// let x = Tensor::<CpuBackend>::arange(0., 5., 1.)?;
+    /// let shuffled = x.index_select(0, &Tensor::from_vec(order.clone(), 5)?)?;
+    /// assert_eq!(shuffled.to_dtype(DType::I64)?.to_vec::<i64>()?, order);
+    /// # Ok::<(), Error>(())
     /// ```
-    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..n).collect();
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn permutation(&mut self, n: usize) -> Result<Vec<i64>> {
+        let (op, bytes) = ("permutation", n.saturating_mul(size_of::<i64>()));
+        let mut order = Vec::new();
+        order.try_reserve_exact(n).map_err(|_| Error::OutOfMemory { op, bytes })?;
+        order.extend((0..n).map(|i| i as i64));
         for last in (1..n).rev() {
             order.swap(last, self.below(last as u64 + 1) as usize);
         }
-        order
+        Ok(order)
     }
 }
 

@@ -151,8 +151,8 @@ unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     n: usize,
 ) -> [K::Acc; MOST_BLOCKS] {
     let (width, vectors) = (<S as Lanes<f64>>::LANES, LANES / <S as Lanes<f64>>::LANES);
-    let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
-    let mut lanes = [[[start; M]; LANES]; MOST_BLOCKS];
+    let start = starts::<S, K, M>(simd);
+    let mut lanes = [[start; LANES]; MOST_BLOCKS];
     let mut shifts = [0.0; MOST_BLOCKS];
     let mut b = 0;
     while K::SHIFTED && b < n {
@@ -188,15 +188,25 @@ unsafe fn blocks<S: Simd, K: Term<M>, const M: usize>(
     for b in 0..n {
         let mut totals = [0.0; M];
         for m in 0..M {
-            let mut numbers = [start; LANES];
+            let mut numbers = [start[m]; LANES];
             for v in 0..vectors {
                 numbers[v] = lanes[b][v][m];
             }
-            totals[m] = across(simd, numbers, K::PRODUCT);
+            totals[m] = across(simd, numbers, K::PRODUCT && m == 0);
         }
         out[b] = K::finish(shifts[b], count, totals);
     }
     out
+}
+
+/// The numbers of a lane without elements.
+#[inline(always)]
+fn starts<S: Simd, K: Term<M>, const M: usize>(simd: S) -> [F64<S>; M] {
+    let mut start = [simd.splat(0.0); M];
+    if K::PRODUCT {
+        start[0] = simd.splat(1.0);
+    }
+    start
 }
 
 /// Folds a block's lanes, which fill the first vectors of the array, as a tree.

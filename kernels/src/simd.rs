@@ -14,6 +14,7 @@
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 #[macro_use]
+#[allow(unused_macros, reason = "some architectures have no vectors of their own")]
 mod macros;
 
 #[cfg(target_arch = "x86_64")]

@@ -68,6 +68,11 @@ impl<B: Backend> Value<B> {
         B::compare(CompareOp::Gt, &self.0, Arg::Scalar(Scalar::Int(0))).map(Value)
     }
 
+    /// True where NaN, as `Bool`.
+    fn is_nan(&self) -> Result<Self> {
+        test::<B>(NumberTest::IsNan, &self.0).map(Value)
+    }
+
     /// `a` where this mask is true, else `b`.
     fn choose(&self, a: &Self, b: &Self) -> Result<Self> {
         B::where_cond(&self.0, &a.0, &b.0).map(Value)

@@ -17,7 +17,6 @@
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::tensor::fused::cross_entropy::CrossEntropy;
 pub use crate::tensor::fused::cross_entropy::Reduction;
@@ -89,11 +88,12 @@ pub fn huber_with<B: Backend>(
         let reason = format!("delta must be positive, got {delta}");
         return Err(Error::InvalidArgument { op, reason });
     }
+    // c (d - c/2), where c is d between -delta and delta: neither it nor its derivative multiplies
+    // 0 by an infinity. c is finite, so that d - c/2 is not ∞ - ∞.
     let difference = input.sub(target)?;
-    let distance = difference.abs()?;
-    let near = difference.square()?.mul_scalar(0.5)?;
-    let far = distance.add_scalar(-0.5 * delta)?.mul_scalar(delta)?;
-    reduced(Tensor::where_cond(&distance.detach().le(delta)?, &near, &far)?, reduction)
+    let delta = delta.min(input.dtype().largest());
+    let near = difference.clamp(-delta, delta)?;
+    reduced(near.mul(&difference.sub(&near.mul_scalar(0.5)?)?)?, reduction)
 }
 
 /// Mean cross-entropy in nats between logits `[…, n]` and class indices `target` `[…]` (`I64`).
@@ -159,27 +159,17 @@ pub fn binary_cross_entropy_with_logits_with<B: Backend>(
     // max(x, 0) - x t + log(1 + e^-|x|): large terms cancel exactly, in the value and in the
     // gradients.
     let positive = input.detach().ge(0.0)?.to_dtype(input.dtype())?;
-    let linear = input.mul(&positive.sub(target)?)?;
+    let slope = positive.sub(target)?;
+    // An infinite logit that agrees with its target costs nothing; ∞ times 0 would be NaN.
+    let agrees = input.isinf()?.logical_and(&slope.eq(0.0)?)?;
+    let linear = input.masked_fill(&agrees, 0.0)?.mul(&slope)?;
     let small = input.mul(&positive.affine(-2.0, 1.0)?)?.exp()?;
-    reduced(linear.add(&log_1p(&small)?)?, reduction)
-}
-
-/// `log(1 + x)` for x in `[0, 1]`, precise for small x.
-///
-/// The derivatives are those of `log(1 + x)`. The value is corrected for the rounding of
-/// `w = 1 + x` by `x log(w) / (w - 1)`, a quotient that hardly changes with w (Goldberg, 1991).
-fn log_1p<B: Backend>(x: &Tensor<B>) -> Result<Tensor<B>> {
-    let rough = x.add_scalar(1.0)?.log()?;
-    let plain = x.detach();
-    let rounded = plain.add_scalar(1.0)?;
-    let excess = rounded.add_scalar(-1.0)?;
-    let precise = plain.mul(&rounded.log()?.div(&excess)?)?;
-    let precise = Tensor::where_cond(&excess, &precise, &plain)?;
-    rough.add(&precise.sub(rough.detach())?)
+    reduced(linear.add(&small.log1p()?)?, reduction)
 }
 
 /// Kullback-Leibler divergence: mean of `target (log target - input)` for log-probabilities `input`
-/// and probabilities `target`; 0 where the target is 0.
+/// and probabilities `target`; 0 where the target is 0, whatever the input is there, as for a class
+/// that is masked by a logit of −∞.
 ///
 /// The mean is over all elements, as PyTorch's default. The divergence of distributions is
 /// [`Reduction::Sum`] divided by their number (PyTorch's `batchmean`).
@@ -200,11 +190,12 @@ pub fn kl_div_with<B: Backend>(
     reduction: Reduction,
 ) -> Result<Tensor<B>> {
     check("kl_div", input, target)?;
-    // log 1 replaces log 0, which times 0 is NaN, both in the value and in the gradient.
+    // Where the target is 0, log 0 and a class of probability 0 would be infinities times 0, both in
+    // the value and in the gradient.
     let none = target.detach().eq(0.0)?;
-    let one = Tensor::ones(Shape::scalar(), target.dtype())?;
-    let log_target = Tensor::where_cond(&none, &one, target)?.log()?;
-    reduced(target.mul(&log_target)?.sub(&target.mul(input)?)?, reduction)
+    let log_target = target.masked_fill(&none, 1.0)?.log()?;
+    let input = input.masked_fill(&none, 0.0)?;
+    reduced(target.mul(&log_target.sub(&input)?)?, reduction)
 }
 
 fn reduced<B: Backend>(losses: Tensor<B>, reduction: Reduction) -> Result<Tensor<B>> {

@@ -22,6 +22,15 @@ pub(super) fn sigmoid(x: f64) -> f64 {
     }
 }
 
+/// `g` where `low < x < high`, 0 outside, NaN for NaN.
+pub(super) fn within(g: f64, x: f64, low: f64, high: f64) -> f64 {
+    match x {
+        x if x.is_nan() => x,
+        x if low < x && x < high => g,
+        _ => 0.0,
+    }
+}
+
 /// `x σ(v)` for `x` and `v` of the same sign; −0, the limit, where σ(v) is 0.
 pub(super) fn gate(x: f64, v: f64) -> f64 {
     match sigmoid(v) {

@@ -18,7 +18,7 @@ macro_rules! ternary_ops {
             {
                 /// `a` clamped to the bounds `b` and `c`; NaN for NaN. The derivative is 1 for the
                 /// operand that is the result (the bound, where `a` equals a bound) and 0 for the
-                /// others. If `b > c`, the result is `c`.
+                /// others. If `b > c`, the result is `c`. A bound that is NaN is none.
                 clamp, Clamp;
                 composite: (a, b, c) => {
                     let low = a.lt(b)?.choose(b, a)?;
@@ -30,7 +30,7 @@ macro_rules! ternary_ops {
                     g.masked_fill(&bounded, 0.0)
                 };
                 gradient_b: (g, a, b, c) => {
-                    g.masked_fill(&a.le(b)?.logical_and(&b.lt(c)?)?.logical_not()?, 0.0)
+                    g.masked_fill(&a.le(b)?.logical_not()?.logical_or(&b.ge(c)?)?, 0.0)
                 };
                 gradient_c: (g, a, b, c) => {
                     g.masked_fill(&a.ge(c)?.logical_or(&b.ge(c)?)?.logical_not()?, 0.0)
@@ -53,10 +53,14 @@ macro_rules! ternary_ops {
                 gradient_c: (g, a, b) => g.mul(b.sub(a)?);
             }
             {
-                /// Derivative of `leaky_relu` at `b` with slope `c`: `a` where `b > 0`, else `a · c`.
+                /// Derivative of `leaky_relu` at `b` with slope `c`: `a` where `b > 0`, else `a · c`;
+                /// NaN where `b` is.
                 #[doc(hidden)]
                 leaky_relu_grad, LeakyReluGrad;
-                composite: (a, b, c) => b.is_positive()?.choose(a, &a.mul(c)?);
+                composite: (a, b, c) => {
+                    let below = b.is_nan()?.choose(b, &a.mul(c)?)?;
+                    b.is_positive()?.choose(a, &below)
+                };
                 domain: -2.0, 2.0; -4.0, 4.0; -0.6, 0.6;
                 gradient_a: (g, b, c) => g.leaky_relu_grad(b, c);
                 gradient_b: (g) => g.zeros_like();

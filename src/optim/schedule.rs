@@ -71,7 +71,8 @@ impl<S: Schedule> Schedule for WarmupSchedule<S> {
     fn rate(&self, step: u64) -> f64 {
         match step.checked_sub(self.warmup) {
             Some(later) => self.then.rate(later),
-            None => self.then.rate(0) * ((step + 1) as f64 / (self.warmup + 1) as f64),
+            // Each as `f64` first: one more than the last u64 is none.
+            None => self.then.rate(0) * ((step as f64 + 1.0) / (self.warmup as f64 + 1.0)),
         }
     }
 }

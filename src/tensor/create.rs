@@ -155,7 +155,8 @@ impl<B: Backend> Tensor<B> {
 
     /// Creates the vector `start, start + step, …` of values before `end`, with dtype `F32`.
     ///
-    /// Element i is `start + i * step`, computed in `f64` and rounded once.
+    /// Element i is `start + i * step`, computed in `f64` and rounded once; of an integer dtype it is
+    /// exact.
     ///
     /// ```
     /// use swath::cpu::prelude::*;
@@ -174,27 +175,39 @@ impl<B: Backend> Tensor<B> {
     ///
     /// ```
     /// use swath::cpu::prelude::*;
-    /// assert_eq!(Tensor::arange_as(3.0, 0.0, -1.0, DType::I64)?.to_vec::<i64>()?, [3, 2, 1]);
+    /// let x = Tensor::arange_as(255., 256., 1., DType::U8)?;
+    /// assert_eq!(x.to_vec::<u8>()?, [255]);
     /// # Ok::<(), Error>(())
     /// ```
     pub fn arange_as(start: f64, end: f64, step: f64, dtype: DType) -> Result<Self> {
         let op = "arange";
-        let count = ((end - start) / step).ceil();
         if !(start.is_finite() && end.is_finite() && step.is_finite()) || step == 0.0 {
             let reason = format!(
                 "bounds and step must be finite and step not 0, got {start}, {end}, {step}"
             );
             return Err(Error::InvalidArgument { op, reason });
         }
-        let shape = Shape::from(count.max(0.0) as usize);
-        shape.validate(op)?;
-        let value = |i: usize| (i as f64).mul_add(step, start);
-        if shape.numel() > 0 && !dtype.is_float() {
-            for x in [start, value(1), value(shape.numel() - 1)] {
-                check_scalar(op, Scalar::Float(x), dtype, &shape)?;
+        let is_exact = !dtype.is_float()
+            && [start, step].iter().all(|x| x.fract() == 0.0 && x.abs() <= 2f64.powi(64));
+        let count = match is_exact {
+            // In `f64` the difference of the bounds may be a step more or less.
+            true => {
+                let (sign, size) = (step.signum(), step.abs() as u128);
+                let span = ((end * sign).ceil() as i128).saturating_sub((start * sign) as i128);
+                usize::try_from((span.max(0) as u128).div_ceil(size)).unwrap_or(usize::MAX)
             }
+            false => ((end - start) / step).ceil().max(0.0) as usize,
+        };
+        let shape = Shape::from(count);
+        shape.validate(op)?;
+        if dtype.is_float() || count == 0 {
+            let value = |i: usize| Scalar::Float((i as f64).mul_add(step, start));
+            return Tensor::from_scalars(op, shape, dtype, value);
         }
-        Tensor::from_scalars(op, shape, dtype, |i| Scalar::Float(value(i)))
+        if count > 1 {
+            check_scalar(op, Scalar::Float(start + step.fract()), dtype, &shape)?;
+        }
+        Tensor::integers(op, shape, dtype, start, step as i128)
     }
 
     /// Creates a vector of `count` evenly spaced values from `start` to `end`, both included, with
@@ -205,6 +218,10 @@ impl<B: Backend> Tensor<B> {
     /// assert_eq!(Tensor::linspace(0.0, 1.0, 3)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if a bound is not finite, or if a value is not representable in an
+    /// integer dtype.
     pub fn linspace(start: f64, end: f64, count: usize) -> Result<Self> {
         Tensor::linspace_as(start, end, count, DType::F32)
     }
@@ -225,12 +242,43 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::InvalidArgument { op, reason });
         }
         let last = count.saturating_sub(1);
+        if !dtype.is_float() && count > 0 {
+            let end = if last == 0 { start } else { end };
+            check_scalar(op, Scalar::Float(end), dtype, &shape)?;
+            let (span, steps) = (end as i128 - start as i128, last.max(1) as i128);
+            if span % steps != 0 {
+                let reason = format!(
+                    "{count} even steps from {start} to {end} are not all representable in {dtype}"
+                );
+                return Err(Error::InvalidArgument { op, reason });
+            }
+            return Tensor::integers(op, shape, dtype, start, span / steps);
+        }
         // Dividing first: the difference of two finite numbers may overflow.
         let divisor = last.max(1) as f64;
         let step = end / divisor - start / divisor;
         Tensor::from_scalars(op, shape, dtype, |i| {
             Scalar::Float(if i == last && i > 0 { end } else { (i as f64).mul_add(step, start) })
         })
+    }
+
+    /// Creates the vector `start, start + step, …` of an integer dtype, of one value or more, all of
+    /// which must be representable.
+    fn integers(
+        op: &'static str,
+        shape: Shape,
+        dtype: DType,
+        start: f64,
+        step: i128,
+    ) -> Result<Self> {
+        check_scalar(op, Scalar::Float(start), dtype, &shape)?;
+        let value = |i: usize| (i as i128).saturating_mul(step).saturating_add(start as i128);
+        let last = value(shape.numel() - 1);
+        match i64::try_from(last) {
+            Ok(last) => check_scalar(op, Scalar::Int(last), dtype, &shape)?,
+            Err(_) => check_scalar(op, Scalar::Float(last as f64), dtype, &shape)?,
+        }
+        Tensor::from_scalars(op, shape, dtype, |i| Scalar::Int(value(i) as i64))
     }
 
     /// Creates a tensor whose element i is `value(i)`. `shape` has been validated.

@@ -121,21 +121,26 @@ fn contracted<B: Backend>(
     }
     let output: LabelSet = equation.output.iter().copied().collect();
     widen_steps(&mut factors, output)?;
-    for i in 0..factors.len() {
-        if let Some(factor) = factors[i].take() {
-            factors[i] = Some(factor.summed_to(output.union(needed(&factors)))?);
-        }
+    let (mut known, mut kept) = (LabelSet::default(), output);
+    for set in factors.iter().flatten().map(Factor::set) {
+        (known, kept) = (known.union(set), kept.union(known.intersection(set)));
     }
-    let sets: SmallVec<[LabelSet; 4]> = factors.iter().flatten().map(Factor::set).collect();
+    for slot in &mut factors {
+        *slot = slot.take().map(|factor| factor.summed_to(kept)).transpose()?;
+    }
+    let mut sets: SmallVec<[LabelSet; 8]> = factors.iter().flatten().map(Factor::set).collect();
     let Some(steps) = order::steps(&sets, output, extents) else { return Ok(None) };
     let order: Labels =
         equation.output.iter().copied().filter(|&label| extents.of(label) != 1).collect();
     let last = steps.len().saturating_sub(1);
     for (i, &[a, b]) in steps.iter().enumerate() {
+        (sets[a], sets[b]) = Default::default();
         let (Some(a), Some(b)) = (factors[a].take(), factors[b].take()) else { continue };
-        let kept = output.union(needed(&factors));
+        let kept = sets.iter().fold(output, |needed, set| needed.union(*set));
         let wanted = (i == last).then_some(order.as_slice());
-        factors.push(Some(contract(&a, &b, kept, wanted, &sequence)?));
+        let product = contract(&a, &b, kept, wanted, &sequence)?;
+        sets.push(product.set());
+        factors.push(Some(product));
     }
     let result = factors.pop().flatten().zip(operands.first());
     let rounded = |(result, x): (Factor<B>, &&Tensor<B>)| {
@@ -185,11 +190,6 @@ fn widen_steps<B: Backend>(factors: &mut Factors<B>, output: LabelSet) -> Result
 
 /// Operands and intermediate products; `None` once used.
 type Factors<B> = SmallVec<[Option<Factor<B>>; 8]>;
-
-/// Labels of the remaining factors.
-fn needed<B: Backend>(factors: &Factors<B>) -> LabelSet {
-    factors.iter().flatten().fold(LabelSet::default(), |all, factor| all.union(factor.set()))
-}
 
 /// Takes the diagonal of axes that have the same label.
 fn diagonals<B: Backend>(x: &Tensor<B>, mut labels: Labels) -> Result<(Tensor<B>, Labels)> {

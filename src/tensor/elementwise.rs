@@ -389,6 +389,17 @@ impl<B: Backend> Tensor<B> {
         self.affine(-1.0, 1.0)?.mul(self.add_scalar(1.0)?)
     }
 
+    /// `x / h`, where h is the length of `(x, b)`, with `s h` and `s`: s is ½ where h overflows, else
+    /// 1. 16-bit floats are widened first: their length does not overflow.
+    pub(crate) fn cosine(&self, b: &Tensor<B>) -> Result<[Tensor<B>; 3]> {
+        let (a, b) = (self.widened()?, b.widened()?);
+        let h = a.detach().hypot(b.detach())?;
+        let scale = h.ones_like()?.masked_fill(&h.isinf()?, 0.5)?;
+        let a = a.mul(&scale)?;
+        let h = a.hypot(b.mul(&scale)?)?;
+        Ok([a.div(&h)?, h, scale])
+    }
+
     /// Returns this tensor: the gradient of an identity.
     pub(crate) fn same(&self) -> Result<Tensor<B>> {
         Ok(self.clone())

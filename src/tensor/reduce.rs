@@ -54,10 +54,11 @@ reductions! {
     /// ```
     sum sum_axis Sum;
     /// Product; 1 for no elements. Products of integers and booleans are `I64` and wrap. Floats are
-    /// multiplied in `f64`, in the same order as a sum, and rounded once.
+    /// multiplied in `f64`, in the same order as a sum, with a wider exponent, so that only the result
+    /// can overflow or underflow, and rounded once.
     ///
     /// The gradient is right where elements are 0: it is the product of the other elements,
-    /// computed in `f64`.
+    /// computed in the same way.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -77,7 +78,8 @@ reductions! {
     mean mean_axis Mean;
     /// `ln Σ e^x` of floats, without overflow; −∞ for no elements, +∞ if an element is.
     ///
-    /// The gradient is `g · softmax(x)`, and 0 where all elements are −∞.
+    /// The gradient is `g · softmax(x)`, and 0 where all elements are −∞; elements that are +∞ share
+    /// it.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -203,7 +205,7 @@ impl<B: Backend> Tensor<B> {
     /// ∞.
     ///
     /// Computed in `f64` without intermediate overflow and rounded once. The gradient is 0 at
-    /// elements that are 0.
+    /// elements that are 0, and at finite ones beside an infinite one (for p > 1).
     ///
     /// ```
     /// use swath::prelude::*;

@@ -32,7 +32,8 @@ impl<B: Backend> Tensor<B> {
         B::engine_scan(self, ScanOp::Sum, axis.into())
     }
 
-    /// Cumulative product along an axis: `out[i] = self[0] · … · self[i]`.
+    /// Cumulative product along an axis: `out[i] = self[0] · … · self[i]`. A total that leaves the
+    /// range of `f64` does not come back: the later ones are infinite, NaN or 0.
     ///
     /// The gradient is right where there are zeros. It is computed in `f64`, in a number of passes
     /// that grows with the logarithm of the extent, and is NaN beside a zero where a product of

@@ -20,6 +20,7 @@ mod drawn_programs;
 mod edges;
 mod einsum;
 mod errors;
+mod faults;
 mod fixed_order;
 mod fused;
 mod gpt;

@@ -24,6 +24,8 @@ the page says something else.
 - **gradient**: that of each input, from the gradient `g` of the result. In rows of the op table it is
   the code of the rule: `x`, `a`, `b` are inputs, `y` is the result. What broadcasting repeated is
   summed afterwards, for every op.
+- Where an input is NaN, so is the gradient of every activation, `abs` among them, times the upstream gradient. `max`,
+  `min`, `maximum`, `minimum` and `clamp` choose an operand, NaN too, which gets the upstream gradient.
 - **order 1**, **order 2**: *yes*: the gradient and the gradient of the gradient are those of central
   differences in f64, in every layout and broadcast (`tests/suite/gradcheck.rs`); *0*: so they are, and zero
   almost everywhere.

@@ -77,11 +77,12 @@ slices! {
     /// ```
     mean() = Mean;
     /// The product of the elements, 1 if there are none: multiplied in `f64` in the order of
-    /// [`sum`] and rounded once. An intermediate product that leaves the range of `f64` is lost,
-    /// also for `f32`.
+    /// [`sum`], with powers of two split off before a product could leave the range, and rounded
+    /// once.
     ///
     /// ```
     /// assert_eq!(swath_kernels::prod(&[1e30f32, 1e-30, 4.0]), 4.0);
+    /// assert_eq!(swath_kernels::prod(&[2f64.powi(900), 2f64.powi(900), 2f64.powi(-1800)]), 1.0);
     /// ```
     prod() = Prod;
     /// The variance: the sum of squared distances from the mean, divided by the number of elements

@@ -23,7 +23,7 @@ use core::mem::MaybeUninit;
 use super::floats::{Accumulate, Format, for_format, load, read, write};
 use super::partial::{Finish, Finished, Partial};
 use super::terms::{Term, join};
-use super::{BLOCK, F64, LANES};
+use super::{BLOCK, F64, LANES, starts};
 use crate::simd::{Lanes, Simd, Task};
 
 /// The most columns in a tile. Tiles of 256 columns of [4096, 1024] `f32` took 1.4 times as long,
@@ -291,7 +291,7 @@ impl Tile {
                 9..=LANES => self.fold_few::<S, K, M>(simd, count, LANES),
                 _ => {
                     self.add_rows::<S, K, M>(simd, count);
-                    self.join_lanes::<S, M>(simd, K::PRODUCT);
+                    self.join_lanes::<S, K, M>(simd);
                 }
             }
         }
@@ -332,18 +332,18 @@ impl Tile {
         rows: usize,
         prefetches: bool,
     ) {
-        let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
+        let (start, zero) = (starts::<S, K, M>(simd), Lanes::<f64>::splat(simd, 0.0));
         let lane = row % LANES;
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             // SAFETY: the rows exist; rows of lanes are padded to whole vectors.
             unsafe {
-                let mut numbers = [start; M];
+                let mut numbers = start;
                 let mut m = 0;
                 while row >= LANES && m < M {
                     numbers[m] = simd.load(self.lane::<M>(lane, m, c));
                     m += 1;
                 }
-                let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
+                let shift = if K::SHIFTED { self.load(simd, 0, c) } else { zero };
                 let mut below = self.rows_from(row);
                 for _ in 0..rows {
                     let x = below.load(simd, 0, c);
@@ -367,7 +367,7 @@ impl Tile {
     /// # Safety
     /// See [`Tile::fold_block`]; the lanes were written.
     #[inline(always)]
-    unsafe fn join_lanes<S: Simd, const M: usize>(self, simd: S, product: bool) {
+    unsafe fn join_lanes<S: Simd, K: Term<M>, const M: usize>(self, simd: S) {
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
             for m in 0..M {
                 let mut lanes = [Lanes::<f64>::splat(simd, 0.0); LANES];
@@ -375,7 +375,7 @@ impl Tile {
                     // SAFETY: the caller promises the lanes.
                     lanes[l] = unsafe { simd.load(self.lane::<M>(l, m, c)) };
                 }
-                let total = tree::<S>(lanes, LANES, product);
+                let total = tree::<S>(lanes, LANES, K::PRODUCT && m == 0);
                 // SAFETY: the first lane is one of those loaded.
                 unsafe { simd.store(self.lane::<M>(0, m, c), total) };
             }
@@ -390,23 +390,23 @@ impl Tile {
     /// See [`Tile::fold_block`].
     #[inline(always)]
     unsafe fn fold_few<S: Simd, K: Term<M>, const M: usize>(self, simd: S, count: usize, n: usize) {
-        let start = Lanes::<f64>::splat(simd, if K::PRODUCT { 1.0 } else { 0.0 });
+        let (start, zero) = (starts::<S, K, M>(simd), Lanes::<f64>::splat(simd, 0.0));
         for c in (0..self.width).step_by(<S as Lanes<f64>>::LANES) {
-            let mut lanes = [[start; LANES]; M];
+            let mut lanes = start.map(|number| [number; LANES]);
             // SAFETY: the caller promises the rows below `count`.
             unsafe {
-                let shift = if K::SHIFTED { self.load(simd, 0, c) } else { start };
+                let shift = if K::SHIFTED { self.load(simd, 0, c) } else { zero };
                 for l in 0..n {
                     if l < count {
                         let x = self.load(simd, l, c);
-                        let numbers = K::take(simd, [x, x], shift, [start; M]);
+                        let numbers = K::take(simd, [x, x], shift, start);
                         for m in 0..M {
                             lanes[m][l] = numbers[m];
                         }
                     }
                 }
                 for m in 0..M {
-                    let total = tree::<S>(lanes[m], n, K::PRODUCT);
+                    let total = tree::<S>(lanes[m], n, K::PRODUCT && m == 0);
                     simd.store(self.lane::<M>(0, m, c), total);
                 }
             }

@@ -57,7 +57,7 @@ impl Finished for f64 {
 impl Finished for Product {
     #[inline(always)]
     fn quotient(self, _: Finish) -> (f64, f64) {
-        (self.0, 1.0)
+        (self.value(), 1.0)
     }
 }
 
@@ -113,16 +113,60 @@ impl Partial for f64 {
     }
 }
 
-/// A product.
+/// A product that neither overflows nor underflows before it is complete: `number` times two to the
+/// power of `exponent`, an integer.
+///
+/// The numbers are those of the product as it would be without bounds of the exponent, so that its
+/// bits do not depend on when powers of two are split off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
-pub struct Product(pub f64);
+pub struct Product {
+    pub(super) number: f64,
+    pub(super) exponent: f64,
+}
+
+impl Product {
+    /// Magnitudes of lanes are at most this and at least its inverse, so that sixteen of them can be
+    /// multiplied.
+    pub(super) const LANE: f64 = power_of_two(62);
+    /// What subnormal numbers are multiplied by, and its exponent.
+    pub(super) const UP: f64 = power_of_two(64);
+    pub(super) const UP_POWER: f64 = 64.0;
+    /// Added to bits, it makes the exponent of numbers from √½ to √2 that of 1.
+    pub(super) const OFFSET: i64 = 0x0009_5f61_9980_c433;
+    /// 2^52: its bits with an integer instead of the fraction are its sum with that.
+    pub(super) const MAGIC: f64 = power_of_two(52);
+
+    /// `x` as a number of a magnitude from √½ to √2 and a power of two.
+    #[inline(always)]
+    fn parts(x: f64) -> (f64, f64) {
+        if x == 0.0 || !x.is_finite() {
+            return (x, 0.0);
+        }
+        let biased = (x.abs().to_bits() as i64 + Self::OFFSET) >> 52;
+        let bits = (x.to_bits() as i64).wrapping_sub(biased << 52).wrapping_add(1023 << 52);
+        (f64::from_bits(bits as u64), (biased - 1023) as f64)
+    }
+
+    /// The product, rounded once if it is subnormal.
+    #[inline(always)]
+    fn value(self) -> f64 {
+        let (number, shift) = Self::parts(self.number);
+        // Beyond 2200 the result is 0 or infinite. Each factor is a power of two, the first exact.
+        let exponent = (self.exponent + shift).clamp(-2200.0, 2200.0) as i64;
+        let first = (exponent / 2).clamp(-1000, 1000);
+        let rest = exponent - first;
+        let second = rest.clamp(-1000, 1000);
+        number * power_of_two(first) * power_of_two(second) * power_of_two(rest - second)
+    }
+}
 
 impl Partial for Product {
-    const EMPTY: Product = Product(1.0);
+    const EMPTY: Product = Product { number: 1.0, exponent: 0.0 };
     #[inline(always)]
     fn merge(self, next: Product) -> Product {
-        Product(self.0 * next.0)
+        let ((a, shift), (b, power)) = (Self::parts(self.number), Self::parts(next.number));
+        Product { number: a * b, exponent: self.exponent + next.exponent + (shift + power) }
     }
 }
 

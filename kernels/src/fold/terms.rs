@@ -7,14 +7,14 @@ use super::floats::Format;
 use super::partial::{Finished, Moments, Partial, Product, SquareSum};
 use super::{F64, fold_source};
 use crate::dispatch::run;
-use crate::simd::{Lanes, Mask, Simd, Vector};
+use crate::simd::{IntVector, Lanes, Mask, Simd, Vector};
 
 /// A reduction of elements into lanes, with `M` numbers per lane. Blocks merge through
 /// [`Term::Acc`].
 pub(crate) trait Term<const M: usize>: Copy + 'static {
     /// The accumulator of a block.
     type Acc: Finished;
-    /// True if lanes are multiplied, false if added.
+    /// True if the first number of lanes is multiplied; all others are added.
     const PRODUCT: bool = false;
     /// True if elements are measured from the first one of their block.
     const SHIFTED: bool = false;
@@ -101,8 +101,6 @@ terms! {
     /// Σ x y: products are exact in `f64` for narrower elements, and fused with the addition for
     /// `f64`.
     Products f64 { TWO }, |_simd, [x, y], sum| x.mul_add(y, sum), |sum| sum;
-    /// Π x
-    Factors Product { PRODUCT }, |_simd, [x, _y], product| product * x, |product| Product(product);
     /// Σ x² of elements whose squares neither overflow nor underflow in `f64`
     Squares SquareSum, |_simd, [x, _y], sum| x.mul_add(x, sum),
         |medium| SquareSum { medium, ..SquareSum::EMPTY };
@@ -164,4 +162,55 @@ impl Term<3> for ScaledSquares {
         SquareSum { large, medium, small }
     }
     runs!(3);
+}
+
+/// Π x, as a number near 1 and a power of two; see [`Product`]
+#[derive(Clone, Copy)]
+pub(crate) struct Factors;
+
+impl Term<2> for Factors {
+    type Acc = Product;
+    const PRODUCT: bool = true;
+    #[inline(always)]
+    fn take<S: Simd>(
+        simd: S,
+        [x, _]: [F64<S>; 2],
+        _: F64<S>,
+        [product, exponent]: [F64<S>; 2],
+    ) -> [F64<S>; 2] {
+        let next = product * x;
+        let size = next.abs();
+        let [low, high] = Lanes::<f64>::splat_all(simd, [1.0 / Product::LANE, Product::LANE]);
+        if !(size.lt(low) | high.lt(size)).any() {
+            return [next, exponent];
+        }
+        let ([product, shift], [x, power]) = (parts(simd, product), parts(simd, x));
+        [product * x, exponent + (shift + power)]
+    }
+    #[inline(always)]
+    fn finish(_shift: f64, _count: usize, [number, exponent]: [f64; 2]) -> Product {
+        Product { number, exponent }
+    }
+    runs!(2);
+}
+
+/// `x` as a number of a magnitude from √½ to √2 and a power of two; a number that is zero, infinite
+/// or NaN as itself and 0.
+#[inline(always)]
+fn parts<S: Simd>(simd: S, x: F64<S>) -> [F64<S>; 2] {
+    let [zero, tiny, infinity] =
+        Lanes::<f64>::splat_all(simd, [0.0, f64::MIN_POSITIVE, f64::INFINITY]);
+    // Subnormal numbers become normal ones.
+    let is_tiny = x.abs().lt(tiny);
+    let [up, down] = Lanes::<f64>::splat_all(simd, [Product::UP, -Product::UP_POWER]);
+    let (scaled, start) = ((x * up).select(is_tiny, x), down.select(is_tiny, zero));
+    let [offset, one] =
+        [Product::OFFSET, 1023 << 52].map(|bits| Lanes::<f64>::splat_int(simd, bits));
+    // The exponent, biased, as bits and as a number.
+    let biased = (scaled.abs().to_bits() + offset).shr::<52>();
+    let number = F64::<S>::from_bits(scaled.to_bits() - biased.shl::<52>() + one);
+    let magic = simd.splat(Product::MAGIC);
+    let power = F64::<S>::from_bits(biased | magic.to_bits()) - simd.splat(Product::MAGIC + 1023.0);
+    let is_number = zero.lt(x.abs()) & x.abs().lt(infinity);
+    [number.select(is_number, x), (power + start).select(is_number, zero)]
 }

@@ -47,7 +47,7 @@ pub struct Recip;
 /// Exact. NaN gives NaN; −0 stays −0 (it is not below zero).
 pub struct Relu;
 
-/// The gradient of [`Relu`]: `g` where `x > 0`, +0 elsewhere, also at zero and NaN.
+/// The gradient of [`Relu`]: `g` where `x > 0`, +0 elsewhere, also at zero; NaN where `x` is.
 ///
 /// Exact.
 pub struct ReluGrad;
@@ -103,7 +103,11 @@ arithmetic! {
     1 Sqrt(_simd, x) x.sqrt();
     1 Recip(simd, x) simd.splat(E::ONE) / x;
     1 Relu(simd, x) simd.splat(E::ZERO).max_or_other(x);
-    2 ReluGrad(simd, g, x) g.select(simd.splat(E::ZERO).lt(x), simd.splat(E::ZERO));
+    2 ReluGrad(simd, g, x) {
+        let zero = simd.splat(E::ZERO);
+        // Where no comparison holds, x is NaN.
+        zero.select(x.le(zero), g.select(zero.lt(x), x))
+    };
     2 Add(_simd, a, b) a + b;
     2 Sub(_simd, a, b) a - b;
     2 Mul(_simd, a, b) a * b;

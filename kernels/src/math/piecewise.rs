@@ -21,7 +21,7 @@ use crate::simd::{Float, Lanes, Vector};
 pub struct Relu6;
 
 /// The gradient of [`Relu6`] from upstream gradient `g` and input or output `x`: `g` where
-/// `0 < x < 6`, else +0, also at 0, at 6 and for NaN.
+/// `0 < x < 6`, else +0, also at 0 and at 6; NaN where `x` is.
 pub struct Relu6Grad;
 
 /// `(x + 3) / 6` between −3 and 3, 0 below, 1 above.
@@ -30,7 +30,7 @@ pub struct Relu6Grad;
 pub struct Hardsigmoid;
 
 /// The gradient of [`Hardsigmoid`] from upstream gradient `g` and input `x`: `g / 6` where
-/// `−3 < x < 3`, else +0, also at −3, at 3 and for NaN. Correctly rounded.
+/// `−3 < x < 3`, else +0, also at −3 and at 3; NaN where `x` is. Correctly rounded.
 pub struct HardsigmoidGrad;
 
 /// `x (x + 3) / 6` between −3 and 3, −0 below, `x` above.
@@ -73,10 +73,11 @@ fn sixth<E: Float, S: Lanes<E>>(simd: S, [high, low]: [S::V; 2]) -> S::V {
     rest.mul_add(inverse, quotient)
 }
 
-/// True where `low < x < high`.
+/// `g` where `low < x < high`, +0 outside, NaN for NaN.
 #[inline(always)]
-fn between<E: Float, S: Lanes<E>>(simd: S, x: S::V, low: f64, high: f64) -> S::M {
-    simd.splat(E::from_f64(low)).lt(x) & x.lt(simd.splat(E::from_f64(high)))
+fn between<E: Float, S: Lanes<E>>(simd: S, g: S::V, x: S::V, [low, high]: [f64; 2]) -> S::V {
+    let inside = simd.splat(E::from_f64(low)).lt(x) & x.lt(simd.splat(E::from_f64(high)));
+    g.select(inside, x.select(x.is_nan(), simd.splat(E::ZERO)))
 }
 
 impl<E: Float> Map<E, 1> for Relu6 {
@@ -90,7 +91,7 @@ impl<E: Float> Map<E, 1> for Relu6 {
 impl<E: Float> Map<E, 2> for Relu6Grad {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
-        g.select(between(simd, x, 0.0, 6.0), simd.splat(E::ZERO))
+        between(simd, g, x, [0.0, 6.0])
     }
 }
 
@@ -104,8 +105,7 @@ impl<E: Float> Map<E, 1> for Hardsigmoid {
 impl<E: Float> Map<E, 2> for HardsigmoidGrad {
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [g, x]: [S::V; 2]) -> S::V {
-        let slope = g / simd.splat(E::from_f64(6.0));
-        slope.select(between(simd, x, -3.0, 3.0), simd.splat(E::ZERO))
+        between(simd, g / simd.splat(E::from_f64(6.0)), x, [-3.0, 3.0])
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Clamp;
 pub struct Lerp;
 
 /// The gradient of [`LeakyRelu`](super::LeakyRelu) from upstream gradient `g`, input `x` and slope
-/// `s`: `g` where `x > 0`, else `g s`. Correctly rounded.
+/// `s`: `g` where `x > 0`, else `g s`; NaN where `x` is. Correctly rounded.
 pub struct LeakyReluGrad;
 
 /// The gradient of [`Elu`](super::Elu) from upstream gradient `g`, input `x` and scale `s`: `g`
@@ -68,7 +68,8 @@ impl<E: Float> Map<E, 3> for LeakyReluGrad {
     const VECTORS: [usize; 2] = [2, 2];
     #[inline(always)]
     fn apply<S: Lanes<E>>(simd: S, [g, x, slope]: [S::V; 3]) -> S::V {
-        g.select(simd.splat(E::ZERO).lt(x), g * slope)
+        let below = x.select(x.is_nan(), g * slope);
+        g.select(simd.splat(E::ZERO).lt(x), below)
     }
 }
 

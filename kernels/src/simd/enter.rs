@@ -64,6 +64,7 @@ impl<T: Task> Entries<T> {
     /// The trampoline of each level, indexed by `Isa as usize`; levels that the architecture lacks
     /// have the portable one.
     pub const TABLE: [unsafe fn(T) -> T::Output; Isa::ALL.len()] = {
+        #[allow(unused_mut, reason = "some architectures have the portable level alone")]
         let mut table: [unsafe fn(T) -> T::Output; Isa::ALL.len()] =
             [<T::Home as Trampolines>::enter_scalar::<T>; Isa::ALL.len()];
         #[cfg(target_arch = "x86_64")]
@@ -83,6 +84,7 @@ impl<T: Task> Entries<T> {
 /// a frame for variables, of which this makes one, but not for spilled vectors, and one that
 /// straddles two pages is costly: gelu took 1.37 times as long in one of 25 frames.
 #[inline(always)]
+#[allow(dead_code, reason = "the portable level aligns none")]
 fn align_frame() {
     #[repr(align(64))]
     struct Line(#[allow(dead_code, reason = "only its alignment is used")] [u8; 64]);

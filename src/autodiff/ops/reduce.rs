@@ -29,6 +29,9 @@ struct ReduceRule<B: Backend> {
 ///                  else g sign(x) (|x| / y)^(p − 1); 0 where x or y is 0
 /// logsumexp        g e^(x − m) / Σ e^(x − m), m the largest of x; 0 where that is −∞
 /// ```
+///
+/// Elements that are ∞ share the gradient of a logsumexp or a norm that is ∞, as equal ones that
+/// grow without bound do in the limit; the others get 0.
 pub(crate) fn reduce_rule<B: Backend>(
     op: ReduceOp,
     x: &Tensor<B>,
@@ -77,8 +80,10 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             ReduceOp::LogSumExp => {
                 // Not e^(x − y): y is rounded, possibly to 16 bits.
                 let largest = x.detach().max(Some(&self.axes), true)?;
-                let largest = filled(&largest, &largest.eq(f64::NEG_INFINITY)?, 0.0)?;
-                let powers = x.sub(&largest)?.exp()?;
+                let largest = largest.clamp(-wide.largest(), wide.largest())?;
+                // A finite x is at most the largest. The bound makes one that is ∞ dwarf all finite
+                // ones, without an overflow of the sum.
+                let powers = x.sub(&largest)?.minimum(40.0)?.exp()?;
                 g.mul(&ratio(&powers, &powers.sum(Some(&self.axes), true)?)?)?
             }
             _ => self.split_among(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
@@ -129,14 +134,19 @@ impl<B: Backend> ReduceRule<B> {
         if p == 1.0 {
             return x.sign()?.mul(g)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
-        if p == 2.0 {
-            return ratio_times(x, y, g);
-        }
         let size = x.abs()?;
         if p.is_infinite() {
             let split = self.split_among(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?;
             return split.mul(&x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
+        let endless = y.isinf()?;
+        let signs = x.sign()?.mul(x.isinf()?.to_dtype(x.dtype())?)?.detach();
+        let x = &Tensor::where_cond(&endless, &signs, x)?;
+        let y = &Tensor::where_cond(&endless, &signs.norm(p, Some(&self.axes), true)?, y)?;
+        if p == 2.0 {
+            return ratio_times(x, y, g);
+        }
+        let size = x.abs()?;
         let zero = x.eq(0.0)?.logical_or(&y.eq(0.0)?)?;
         let ratio = filled(&ratio(&size, y)?, &zero, 1.0)?;
         ratio.log()?.mul(p - 1.0)?.exp()?.mul(&x.sign()?)?.mul(g)?.masked_fill(&zero, 0.0)
@@ -150,6 +160,8 @@ impl<B: Backend> ReduceRule<B> {
     ///    x0·x1             x2·x3          down: the product of the others of an element is that of
     ///            …                        its pair, times its neighbour
     /// ```
+    ///
+    /// Powers of two are kept apart, since partial products may leave the range.
     fn products_of_others(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let rank = self.shape.ndim();
         let kept = (0..rank).filter(|axis| !self.axes.contains(axis));
@@ -158,25 +170,49 @@ impl<B: Backend> ReduceRule<B> {
         order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
         let moved = x.permute(&order)?;
         let rows = self.shape.reduced(&self.axes, true).numel();
-        let mut level = moved.reshape((rows, self.count() as usize))?;
+        let [mut level, mut powers] = near_one(&moved.reshape((rows, self.count() as usize))?)?;
         let mut pairs = Vec::new();
         while level.dims()[1] > 1 {
             if level.dims()[1] % 2 == 1 {
                 let one = Tensor::ones((rows, 1), level.dtype())?;
                 level = Tensor::cat(&[&level, &one], 1)?;
+                powers = Tensor::cat(&[&powers, &one.zeros_like()?], 1)?;
             }
-            let pair = level.reshape((rows, level.dims()[1] / 2, 2))?;
-            level = pair.narrow(2, 0, 1)?.mul(&pair.narrow(2, 1, 1)?)?.squeeze(2)?;
+            let split = |x: &Tensor<B>| x.reshape((rows, x.dims()[1] / 2, 2));
+            let pair = [split(&level)?, split(&powers)?];
+            let side = |x: &Tensor<B>, i: usize| x.narrow(2, i, 1)?.squeeze(2);
+            let [product, power] = near_one(&side(&pair[0], 0)?.mul(&side(&pair[0], 1)?)?)?;
+            (level, powers) = (product, power.add(&pair[1].sum(Some(&[2]), false)?)?);
             pairs.push(pair);
         }
         let mut others = Tensor::ones(*level.shape(), level.dtype())?;
-        for pair in pairs.iter().rev() {
+        let mut powers = others.zeros_like()?;
+        for [pair, pair_powers] in pairs.iter().rev() {
             // The level above may be padded by one element.
-            let above = others.narrow(1, 0, pair.dims()[1])?.unsqueeze(2)?;
-            others = pair.flip(2)?.mul(&above)?.flatten(1, 2)?;
+            let above = |x: &Tensor<B>| x.narrow(1, 0, pair.dims()[1])?.unsqueeze(2);
+            let power = pair_powers.flip(2)?.add(&above(&powers)?)?.flatten(1, 2)?;
+            let product = pair.flip(2)?.mul(&above(&others)?)?.flatten(1, 2)?;
+            let [product, shift] = near_one(&product)?;
+            (others, powers) = (product, power.add(&shift)?);
         }
-        others.narrow(1, 0, self.count() as usize)?.reshape(*moved.shape())?.permute(&back)
+        let all = |x: &Tensor<B>| x.narrow(1, 0, self.count() as usize);
+        let products = times_power(&all(&others)?, &all(&powers)?)?;
+        products.reshape(*moved.shape())?.permute(&back)
     }
+}
+
+/// `x` as a number near 1 and the exponent of a power of two, without a derivative; 0, infinities
+/// and NaN as themselves and 0.
+fn near_one<B: Backend>(x: &Tensor<B>) -> Result<[Tensor<B>; 2]> {
+    let exponent = x.detach().abs()?.log2()?.round()?;
+    let exponent = exponent.masked_fill(&exponent.isfinite()?.logical_not()?, 0.0)?;
+    Ok([times_power(x, &exponent.neg()?)?, exponent])
+}
+
+/// `x · 2^exponent` of an integer. The power may leave the range where the product does not.
+fn times_power<B: Backend>(x: &Tensor<B>, exponent: &Tensor<B>) -> Result<Tensor<B>> {
+    let half = exponent.mul_scalar(0.5)?.floor()?;
+    x.mul(&half.exp2()?)?.mul(&exponent.sub(&half)?.exp2()?)
 }
 
 /// `x` with `value` where `chosen`.

@@ -71,7 +71,7 @@ fn reduce_floats(op: ReduceOp, elements: &[Scalar]) -> Scalar {
     let extremum = |op: BinaryOp| all().reduce(op.reference()).unwrap_or(f64::NAN);
     Scalar::Float(match op {
         ReduceOp::Sum => exact::sum(all()),
-        ReduceOp::Prod => all().product::<f64>(),
+        ReduceOp::Prod => product(&values),
         ReduceOp::Mean => exact::sum(all()) / values.len() as f64,
         ReduceOp::Variance { ddof } => variance(&values, ddof),
         ReduceOp::Std { ddof } => variance(&values, ddof).sqrt(),
@@ -84,6 +84,30 @@ fn reduce_floats(op: ReduceOp, elements: &[Scalar]) -> Scalar {
         // `Any` and `All` are handled for every dtype.
         _ => f64::NAN,
     })
+}
+
+/// The product of magnitudes near 1, times the power of two that they leave.
+fn product(values: &[f64]) -> f64 {
+    let step = 2f64.powi(256);
+    let mut exponent = 0;
+    let mut near_one = |mut x: f64| {
+        while x.is_finite() && x.abs() > step {
+            (x, exponent) = (x / step, exponent + 1);
+        }
+        while x != 0.0 && x.abs() < 1.0 / step {
+            (x, exponent) = (x * step, exponent - 1);
+        }
+        x
+    };
+    let mut product = 1.0;
+    for &x in values {
+        let x = near_one(x);
+        product = near_one(product * x);
+    }
+    match exponent {
+        0.. => (0..exponent).fold(product, |x, _| x * step),
+        _ => (exponent..0).fold(product, |x, _| x / step),
+    }
 }
 
 /// Variance in two passes; the sum of the distances from the mean corrects the rounding of the mean.

@@ -157,7 +157,8 @@ impl<B: Backend> TrainingState<B> {
     }
 
     /// Restores the model, whose parameters remain the same leaves, and the optimizer. Their
-    /// tensors are removed from this state.
+    /// tensors are removed from this state. If it was saved without an optimizer, this is
+    /// [`restore_model`](TrainingState::restore_model), and the optimizer keeps what it remembers.
     ///
     /// # Errors
     /// [`Error::File`] unless the state has exactly the model's tensors, with the same shapes and
@@ -168,24 +169,52 @@ impl<B: Backend> TrainingState<B> {
         optimizer: &mut dyn Optimizer<B>,
     ) -> Result<()> {
         let place = self.place("TrainingState::restore");
-        check_module(place, model, &self.tensors, MODEL)?;
-        check_tied(place, model, &self.tensors, MODEL)?;
+        self.check_model(place, model)?;
         self.check_optimizer(place, model)?;
-        let remembered = self.tensors.iter().filter_map(|(name, tensor)| {
-            Some((name.strip_prefix(OPTIMIZER)?.to_owned(), tensor.clone()))
-        });
-        let loaded = optimizer.load_state(remembered.collect());
-        loaded.map_err(|error| match error {
-            Error::InvalidArgument { reason, .. } => {
-                place.error(None, format_args!("optimizer: {reason}"))
-            }
-            error => error,
-        })?;
+        let remembered: Vec<_> = self
+            .tensors
+            .iter()
+            .filter_map(|(name, tensor)| {
+                Some((name.strip_prefix(OPTIMIZER)?.to_owned(), tensor.clone()))
+            })
+            .collect();
+        if !remembered.is_empty() {
+            let loaded = optimizer.load_state(remembered);
+            loaded.map_err(|error| match error {
+                Error::InvalidArgument { reason, .. } => {
+                    place.error(None, format_args!("optimizer: {reason}"))
+                }
+                error => error,
+            })?;
+        }
+        self.set_model(model)?;
+        self.tensors.retain(|name, _| !name.starts_with(OPTIMIZER));
+        Ok(())
+    }
+
+    /// Restores the model, as [`restore`](TrainingState::restore) does, and leaves the state of the
+    /// optimizer.
+    ///
+    /// # Errors
+    /// [`Error::File`] unless the state has exactly the model's tensors, with the same shapes and
+    /// dtypes. The model is then unchanged.
+    pub fn restore_model(&mut self, model: &mut dyn Visit<B>) -> Result<()> {
+        self.check_model(self.place("TrainingState::restore_model"), model)?;
+        self.set_model(model)
+    }
+
+    fn check_model(&self, place: Place<'_>, model: &mut dyn Visit<B>) -> Result<()> {
+        check_module(place, model, &self.tensors, MODEL)?;
+        check_tied(place, model, &self.tensors, MODEL)
+    }
+
+    /// Moves the tensors of a checked model there.
+    fn set_model(&mut self, model: &mut dyn Visit<B>) -> Result<()> {
         set_values(model, |name| {
             let value = self.tensors.remove(&format!("{MODEL}{name}"));
             value.expect("check_module found every name").data().clone()
         })?;
-        self.tensors.retain(|name, _| !name.starts_with(MODEL) && !name.starts_with(OPTIMIZER));
+        self.tensors.retain(|name, _| !name.starts_with(MODEL));
         Ok(())
     }
 

@@ -78,20 +78,19 @@ macro_rules! binary {
                 gradient_b: (g, a, b) => g.chosen(&b.lt(a)?.logical_or(&b.isnan()?)?, &a.eq(b)?);
             }
             {
-                /// Angle of the point (`b`, `a`), from −π to π, with the sign of `a`.
+                /// Angle of the point (`b`, `a`), from −π to π, with the sign of `a`. The derivatives at
+                /// the origin are NaN.
                 atan2, Atan2;
                 value: |a, b| a.atan2(b);
                 domain: -4.0, 4.0; 0.5, 4.0;
+                // b / (a² + b²), whose squares may overflow
                 gradient_a: (g, a, b) => {
-                    // b / (a² + b²), whose squares may overflow
-                    let (a, b) = (a.widened()?, b.widened()?);
-                    let h = a.hypot(&b)?;
-                    b.div(&h)?.div(&h)?.mul(&g.widened()?)?.to_dtype(g.dtype())
+                    let [cosine, h, scale] = b.cosine(a)?;
+                    cosine.div(&h)?.mul(&scale)?.mul(&g.widened()?)?.to_dtype(g.dtype())
                 };
                 gradient_b: (g, a, b) => {
-                    let (a, b) = (a.widened()?, b.widened()?);
-                    let h = a.hypot(&b)?;
-                    a.div(&h)?.div(&h)?.mul(&g.widened()?)?.neg()?.to_dtype(g.dtype())
+                    let [cosine, h, scale] = a.cosine(b)?;
+                    cosine.div(&h)?.mul(&scale)?.mul(&g.widened()?)?.neg()?.to_dtype(g.dtype())
                 };
             }
             {
@@ -112,8 +111,9 @@ macro_rules! binary {
                     Tensor::where_cond(&b.eq(0.0)?, &zeros, &gradient)?.to_dtype(g.dtype())
                 };
                 gradient_b: (g, a, y) => {
-                    // If a is 0, y is 0, 1 or infinite, and the slope is 0 or -∞.
-                    let at_zero = y.minimum(1.0)?.sub(y)?;
+                    // If a is 0, y is 0, 1 or infinite, and the slope is 0 or infinite, for y = −∞
+                    // (of a = −0) +∞.
+                    let at_zero = y.clamp(-1.0, 1.0)?.sub(y)?;
                     g.mul(Tensor::where_cond(&a.eq(0.0)?, &at_zero, &y.mul(a.log()?)?)?)
                 };
             }
@@ -123,14 +123,13 @@ macro_rules! binary {
                 hypot, Hypot;
                 value: |a, b| a.hypot(b);
                 domain: 0.5, 4.0; 0.5, 4.0;
-                // The length of `f16` may overflow where the slopes do not.
                 gradient_a: (g, a, b) => {
-                    let (a, b) = (a.widened()?, b.widened()?);
-                    g.widened()?.mul(a.div(a.hypot(&b)?)?)?.to_dtype(g.dtype())
+                    let [cosine, ..] = a.cosine(b)?;
+                    g.widened()?.mul(cosine)?.to_dtype(g.dtype())
                 };
                 gradient_b: (g, a, b) => {
-                    let (a, b) = (a.widened()?, b.widened()?);
-                    g.widened()?.mul(b.div(a.hypot(&b)?)?)?.to_dtype(g.dtype())
+                    let [cosine, ..] = b.cosine(a)?;
+                    g.widened()?.mul(cosine)?.to_dtype(g.dtype())
                 };
             }
             {

@@ -34,10 +34,10 @@ macro_rules! gradient {
             }
             {
                 /// Derivative of `relu` from its input or output `b`: `a` where
-                /// `b > 0`, else 0.
+                /// `b > 0`, else 0; NaN where `b` is.
                 #[doc(hidden)]
                 relu_grad, ReluGrad;
-                value: |a, b| if b > 0.0 { a } else { 0.0 };
+                value: |a, b| crate::ops::within(a, b, 0.0, f64::INFINITY);
                 domain: -2.0, 2.0; -4.0, 4.0;
                 gradient_a: (g, b) => g.relu_grad(b);
                 gradient_b: (g) => g.zeros_like();
@@ -152,19 +152,21 @@ macro_rules! gradient {
                 };
             }
             {
-                /// Derivative of `relu6` from its input or output `b`: `a` where `0 < b < 6`, else 0.
+                /// Derivative of `relu6` from its input or output `b`: `a` where `0 < b < 6`, else 0;
+                /// NaN where `b` is.
                 #[doc(hidden)]
                 relu6_grad, Relu6Grad;
-                value: |a, b| if b > 0.0 && b < 6.0 { a } else { 0.0 };
+                value: |a, b| crate::ops::within(a, b, 0.0, 6.0);
                 domain: -2.0, 2.0; -4.0, 10.0;
                 gradient_a: (g, b) => g.relu6_grad(b);
                 gradient_b: (g) => g.zeros_like();
             }
             {
-                /// Derivative of `hardsigmoid` at `b`: `a / 6` where `-3 < b < 3`, else 0.
+                /// Derivative of `hardsigmoid` at `b`: `a / 6` where `-3 < b < 3`, else 0; NaN
+                /// where `b` is.
                 #[doc(hidden)]
                 hardsigmoid_grad, HardsigmoidGrad;
-                value: |a, b| if b > -3.0 && b < 3.0 { a / 6.0 } else { 0.0 };
+                value: |a, b| crate::ops::within(a / 6.0, b, -3.0, 3.0);
                 domain: -2.0, 2.0; -5.0, 5.0;
                 gradient_a: (g, b) => g.hardsigmoid_grad(b);
                 gradient_b: (g) => g.zeros_like();

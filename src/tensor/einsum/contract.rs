@@ -1,15 +1,20 @@
-//! Multiplies two tensors as planned by [`pair`], by recorded operations.
+//! Multiplies two tensors as planned by [`pair`].
+//!
+//! The gradient of a factor is such a product too, of the upstream gradient and the other factor: its
+//! sums have an order of their own, whatever the layouts that the plan follows.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::equation::{Label, LabelSet, Labels};
 use super::pair::{LabelledAxes, LabelledAxis, Pair, Product, pair};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of_kept, record, rule_keeping};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::{AxisSet, Shape};
 use crate::tensor::Tensor;
 
 /// A tensor with a distinct label for each axis. No axis has extent 1.
+#[derive(Clone)]
 pub(crate) struct Factor<B: Backend> {
     tensor: Tensor<B>,
     labels: Labels,
@@ -149,6 +154,54 @@ fn reshaped<B: Backend>(x: &Tensor<B>, shape: Shape) -> Result<Tensor<B>> {
 /// `kept` names axes of extent 1 as well, so that the choice of inner products does not depend on
 /// extents: a row has the same bits alone as in a batch.
 pub(crate) fn contract<B: Backend>(
+    a: &Factor<B>,
+    b: &Factor<B>,
+    kept: LabelSet,
+    wanted: Option<&[Label]>,
+    sequence: &[Label],
+) -> Result<Factor<B>> {
+    let [left, right] = [a, b].map(|x| Factor { tensor: x.tensor.detach(), ..x.clone() });
+    let Factor { tensor, labels, ones } = product(&left, &right, kept, wanted, sequence)?;
+    let rule = |_: &B::Tensor| contract_rule([a, b], labels.clone(), ones, sequence);
+    let tensor = record("einsum", tensor.into_data(), &[&a.tensor, &b.tensor], rule);
+    Ok(Factor { tensor, labels, ones })
+}
+
+/// Rule of [`contract`]. Each factor is saved only if the other one is tracked.
+fn contract_rule<B: Backend>(
+    factors: [&Factor<B>; 2],
+    labels: Labels,
+    ones: LabelSet,
+    sequence: &[Label],
+) -> SharedRule<B> {
+    let own = factors.map(|x| (x.labels.clone(), x.ones, *x.tensor.shape()));
+    // Labels of a single factor come after those of the sequence.
+    let mut order: Labels = sequence.into();
+    for label in own.iter().flat_map(|(labels, ..)| labels) {
+        if !order.contains(label) {
+            order.push(*label);
+        }
+    }
+    let [a, b] = factors.map(|x| &x.tensor);
+    let others = [a.is_tracked().then(|| b.clone()), b.is_tracked().then(|| a.clone())];
+    rule_keeping(bytes_of_kept(others.each_ref()), move |upstream: &Upstream<'_, B>, wanted| {
+        let g = Factor { tensor: upstream.g.clone(), labels: labels.clone(), ones };
+        let gradient = |i: usize| {
+            let Some(tensor) = others[i].as_ref().filter(|_| wanted[i]) else { return Ok(None) };
+            let ((labels, ones, shape), (theirs, their_ones, _)) = (&own[i], &own[1 - i]);
+            let other =
+                Factor { tensor: tensor.clone(), labels: theirs.clone(), ones: *their_ones };
+            // The axes along which the factor was repeated are summed.
+            let kept = labels.iter().copied().collect::<LabelSet>();
+            let kept = kept.union(ones.without(g.set()));
+            contract(&g, &other, kept, Some(labels), &order)?.into_tensor(labels, *shape).map(Some)
+        };
+        Ok(smallvec![gradient(0)?, gradient(1)?])
+    })
+}
+
+/// The values of [`contract`].
+fn product<B: Backend>(
     a: &Factor<B>,
     b: &Factor<B>,
     kept: LabelSet,

@@ -54,8 +54,12 @@ impl LabelSet {
     }
 
     /// The labels in ascending order.
-    pub fn iter(self) -> impl Iterator<Item = Label> {
-        (0..u64::BITS as Label).filter(move |&label| self.contains(label))
+    pub fn iter(mut self) -> impl Iterator<Item = Label> {
+        std::iter::from_fn(move || {
+            let label = self.0.trailing_zeros() as Label;
+            self.0 &= self.0.checked_sub(1)?;
+            Some(label)
+        })
     }
 }
 

@@ -10,6 +10,9 @@
 //! The cost of a pair is its number of multiplications, the product of the extents of all its
 //! labels. A product keeps the labels that are still needed, at most [`MAX_RANK`].
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::equation::{Extents, LabelSet};
@@ -90,30 +93,107 @@ fn number(set: usize, best: &[Option<Best>], count: usize, steps: &mut Steps) ->
     Some(count + steps.len() - 1)
 }
 
-fn greedy(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Option<Steps> {
-    let mut open: Vec<(usize, LabelSet)> = operands.iter().copied().enumerate().collect();
-    let mut steps = Steps::new();
-    while open.len() > 1 {
-        let mut best: Option<([f64; 2], [usize; 2], LabelSet)> = None;
-        for i in 0..open.len() {
-            for j in i + 1..open.len() {
-                let (a, b) = (open[i].1, open[j].1);
-                let others = open.iter().enumerate().filter(|&(at, _)| at != i && at != j);
-                let needed = others.fold(output, |needed, (_, (_, set))| needed.union(*set));
-                let held = a.union(b).intersection(needed);
-                let growth = extents.size(held) - extents.size(a) - extents.size(b);
-                let rank = [growth, extents.size(a.union(b))];
-                let better = best.is_none_or(|(known, ..)| rank < known);
-                if held.len() <= MAX_RANK && better {
-                    best = Some((rank, [i, j], held));
-                }
-            }
+/// How good a pair is, and its numbers. The first is the best.
+#[derive(PartialEq)]
+struct Rank {
+    /// How much larger the product is than its factors, and its number of multiplications.
+    cost: [f64; 2],
+    pair: [usize; 2],
+}
+
+impl Ord for Rank {
+    /// The largest is the best, as a `BinaryHeap` wants it.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let costs = other.cost.iter().zip(&self.cost);
+        let costs = costs.map(|(theirs, own)| theirs.total_cmp(own));
+        costs.fold(Ordering::Equal, Ordering::then).then(other.pair.cmp(&self.pair))
+    }
+}
+
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Rank {}
+
+/// The operands that are left, by number, and the labels that one or two of them have.
+struct Open<'a> {
+    sets: Vec<Option<LabelSet>>,
+    once: LabelSet,
+    twice: LabelSet,
+    output: LabelSet,
+    extents: &'a Extents,
+}
+
+impl Open<'_> {
+    /// Counts the labels anew, and returns those that fewer operands have than before.
+    fn count(&mut self) -> LabelSet {
+        let mut seen = [LabelSet::default(); 3];
+        for set in self.sets.iter().flatten() {
+            seen[2] = seen[2].union(seen[1].intersection(*set));
+            seen[1] = seen[1].union(seen[0].intersection(*set));
+            seen[0] = seen[0].union(*set);
         }
-        let (_, [i, j], held) = best?;
-        steps.push([open[i].0, open[j].0]);
-        open.remove(j);
-        open.remove(i);
-        open.push((operands.len() + steps.len() - 1, held));
+        let (once, twice) = (seen[0].without(seen[1]), seen[1].without(seen[2]));
+        let fewer = once.without(self.once).union(twice.without(self.twice));
+        (self.once, self.twice) = (once, twice);
+        fewer
+    }
+
+    /// The labels of the product of two operands, which others or the output need.
+    fn product(&self, a: LabelSet, b: LabelSet) -> LabelSet {
+        let last = self.once.union(self.twice.intersection(a.intersection(b)));
+        a.union(b).without(last.without(self.output))
+    }
+
+    /// The rank of a pair; `None` if an operand is used or the product has too many axes.
+    fn rank(&self, pair: [usize; 2]) -> Option<Rank> {
+        let [a, b] = pair.map(|i| self.sets[i]);
+        let (a, b) = (a?, b?);
+        let product = self.product(a, b);
+        if product.len() > MAX_RANK {
+            return None;
+        }
+        let size = |set| self.extents.size(set);
+        let growth = size(product) - size(a) - size(b);
+        let growth = if growth.is_nan() { f64::INFINITY } else { growth };
+        Some(Rank { cost: [growth, size(a.union(b))], pair })
+    }
+}
+
+/// Ranks of pairs change only with labels that fewer operands have than before: those pairs are
+/// ranked anew, and of the ranks in the queue only those count that are still the same. So each of
+/// n² pairs is ranked a few times, not at every step.
+fn greedy(operands: &[LabelSet], output: LabelSet, extents: &Extents) -> Option<Steps> {
+    let none = LabelSet::default();
+    let sets = operands.iter().copied().map(Some).collect();
+    let mut open = Open { sets, once: none, twice: none, output, extents };
+    let mut queue = BinaryHeap::new();
+    let mut steps = Steps::new();
+    let mut newest = 0;
+    while steps.len() + 1 < operands.len() {
+        let fewer = open.count();
+        let is_new = |i: usize| {
+            let set = open.sets[i].unwrap_or_default();
+            i >= newest || set.intersection(fewer) != none
+        };
+        for i in (0..open.sets.len()).filter(|&i| open.sets[i].is_some() && is_new(i)) {
+            let others = (0..open.sets.len()).filter(|&j| j != i && !(j > i && is_new(j)));
+            queue.extend(others.filter_map(|j| open.rank([i.min(j), i.max(j)])));
+        }
+        let [a, b] = loop {
+            let rank = queue.pop()?;
+            if open.rank(rank.pair).as_ref() == Some(&rank) {
+                break rank.pair;
+            }
+        };
+        let product = open.sets[a].zip(open.sets[b]).map(|(a, b)| open.product(a, b));
+        (open.sets[a], open.sets[b]) = (None, None);
+        newest = open.sets.len();
+        open.sets.push(product);
+        steps.push([a, b]);
     }
     Some(steps)
 }

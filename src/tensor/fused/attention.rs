@@ -40,6 +40,10 @@ impl<B: Backend> Tensor<B> {
     /// 1e9 (`f64`: 1e18) may get NaN or infinities, since the largest score is rounded before it is
     /// subtracted. For the backward pass of 16-bit floats the result is kept in `f32`.
     ///
+    /// A value whose key is masked has the weight 0 and is multiplied by it all the same, since to
+    /// look for NaN would take a pass over the values: where a value is NaN or infinite, the results
+    /// of all queries are NaN. A key may be NaN where a `Bool` mask hides it.
+    ///
     /// Up to rounding, a vector that is added to all keys does not change the gradient of the
     /// queries, and a vector that is added to all values does not change those of queries and keys
     /// (without dropout).

@@ -327,14 +327,23 @@ fn with_parameters(op: &str, s: &mut Suite) {
         "dot" => {
             s.add("dot", &[&[5], &[5]], &ALL, |xs| xs[0].dot(&xs[1]));
             s.add("with itself", &[&[4]], &ALL, |xs| xs[0].dot(&xs[0]));
-            let rows = |xs: &[T]| T::einsum("ij,ij->i", &[&xs[0], &xs[1]]);
-            s.add("rows", &[&[2, 3], &[2, 3]], &ALL, rows);
+        }
+        "einsum" => {
+            let cases: [(&str, &[&[usize]]); 5] = [
+                ("ij,ij->i", &[&[2, 3], &[2, 3]]),
+                ("bi,bj->bij", &[&[2, 3], &[2, 3]]),
+                ("ij,jkl->lik", &[&[2, 3], &[3, 2, 2]]),
+                ("bi,bij->j", &[&[1, 3], &[2, 3, 2]]),
+                ("ij,j->ji", &[&[2, 3], &[3]]),
+            ];
+            for (equation, shapes) in cases {
+                s.add(equation, shapes, &ALL, move |xs| T::einsum(equation, &[&xs[0], &xs[1]]));
+            }
+            s.add("tensordot", &[&[3], &[2, 2]], &ALL, |xs| xs[0].tensordot(&xs[1], 0));
         }
         "outer" => {
             s.add("outer", &[&[2], &[3]], &ALL, |xs| xs[0].outer(&xs[1]));
             s.add("with itself", &[&[3]], &ALL, |xs| xs[0].outer(&xs[0]));
-            let batch = |xs: &[T]| T::einsum("bi,bj->bij", &[&xs[0], &xs[1]]);
-            s.add("batch", &[&[2, 3], &[2, 3]], &ALL, batch);
         }
         // The input has the narrower type: differences of values that are rounded to f32 would be noise.
         "to_dtype" => {

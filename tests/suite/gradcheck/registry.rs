@@ -182,10 +182,14 @@ const FUSED_ONCE: &[Entry] = &[
 /// Products, selection, indexing, views.
 const PARAMETRIC: &[Entry] = &[
     ("matmul", "`A·B`, leading axes broadcast.", &[("a", "g·Bᵀ"), ("b", "Aᵀ·g")]),
+    ("outer", "Products of every a and every b, of vectors.", &[("a", "g·b"), ("b", "a·g")]),
     (
-        "outer",
-        "Products of every a and every b, of vectors; in `einsum` also of batches of them.",
-        &[("a", "g·b"), ("b", "a·g")],
+        "einsum",
+        "Products of two operands, summed over axes that both have: the steps of `einsum`, and `tensordot`.",
+        &[
+            ("a", "the same of g and b, with the axes of a"),
+            ("b", "the same of g and a, with the axes of b"),
+        ],
     ),
     (
         "where_cond",
@@ -227,11 +231,7 @@ const PARAMETRIC: &[Entry] = &[
         "The smallest elements along an axis in order, and their indices.",
         &[("x", "g at the places of the elements, else 0")],
     ),
-    (
-        "dot",
-        "`Σ a b` of two vectors; of floats also of rows, in `einsum`.",
-        &[("a", "g b"), ("b", "g a")],
-    ),
+    ("dot", "`Σ a b` of two vectors.", &[("a", "g b"), ("b", "g a")]),
     (
         "adaptive_avg_pool",
         "Means of a given number of windows along an axis: `adaptive_avg_pool1d`, `adaptive_avg_pool2d`; one \

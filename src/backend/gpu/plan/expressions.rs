@@ -115,7 +115,7 @@ pub(super) fn binary(op: BinaryOp) -> &'static str {
         BinaryOp::ErfGrad => "a * error_slope(b)",
         BinaryOp::TanhGrad => "a * (1.0 - b * b)",
         BinaryOp::SigmoidGrad => "a * b * (1.0 - b)",
-        BinaryOp::ReluGrad => "select(0.0, a, b > 0.0)",
+        BinaryOp::ReluGrad => "select(select(0.0, a, b > 0.0), b, is_nan(b))",
         BinaryOp::SiluGrad => "a * gate_slope(b, b, 1.0)",
         BinaryOp::GeluTanhGrad => "a * gate_slope(b, gelu_argument(b).x, gelu_argument_slope(b))",
         BinaryOp::GeluGrad => "a * gelu_slope(b)",
@@ -125,8 +125,10 @@ pub(super) fn binary(op: BinaryOp) -> &'static str {
             "a * (1.0507009873554805 * select(1.6732632423543772 * exponential(b), 1.0, b > 0.0))"
         }
         BinaryOp::MishGrad => "a * mish_slope(b)",
-        BinaryOp::Relu6Grad => "select(0.0, a, b > 0.0 && b < 6.0)",
-        BinaryOp::HardsigmoidGrad => "select(0.0, a / 6.0, b > -3.0 && b < 3.0)",
+        BinaryOp::Relu6Grad => "select(select(0.0, a, b > 0.0 && b < 6.0), b, is_nan(b))",
+        BinaryOp::HardsigmoidGrad => {
+            "select(select(0.0, a / 6.0, b > -3.0 && b < 3.0), b, is_nan(b))"
+        }
         BinaryOp::HardswishGrad => {
             "select(select(a * ((2.0 * b + 3.0) / 6.0), a, b >= 3.0), 0.0, b <= -3.0)"
         }
@@ -154,7 +156,7 @@ pub(super) fn ternary(op: TernaryOp) -> &'static str {
         TernaryOp::MulAdd => "fma(a, b, c)",
         TernaryOp::Clamp => "clamped(a, b, c)",
         TernaryOp::Lerp => "select(b - (1.0 - c) * (b - a), a + c * (b - a), c < 0.5)",
-        TernaryOp::LeakyReluGrad => "select(a * c, a, b > 0.0)",
+        TernaryOp::LeakyReluGrad => "select(select(a * c, a, b > 0.0), b, is_nan(b))",
         TernaryOp::EluGrad => "select(a * (c * exponential(b)), a, b > 0.0)",
     }
 }

@@ -39,7 +39,7 @@ pub struct Draw(pub Rng);
 
 impl Draw {
     pub fn below(&mut self, n: usize) -> usize {
-        self.0.permutation(n)[0]
+        self.0.permutation(n).unwrap()[0] as usize
     }
 
     pub fn of<V: Copy>(&mut self, values: &[V]) -> V {
