@@ -73,24 +73,23 @@ pub(super) fn unary(op: UnaryOp) -> &'static str {
 }
 
 /// The functions of one integer; `None` for those that the table does not define.
-pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<&'static str> {
-    let is_signed = store == Store::I64;
-    Some(match op {
+pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<String> {
+    let is_signed = matches!(store, Store::I64 | Store::I32);
+    let text = match op {
         UnaryOp::Neg if is_signed => "-a",
         UnaryOp::Neg => "(0u - a)",
-        UnaryOp::Abs if is_signed => "select(a, -a, a < i64(0))",
-        UnaryOp::Sign if is_signed => {
-            "select(select(i64(0), i64(-1), a < i64(0)), i64(1), a > i64(0))"
-        }
+        UnaryOp::Abs if is_signed => "select(a, -a, a < T(0))",
+        UnaryOp::Sign if is_signed => "select(select(T(0), T(-1), a < T(0)), T(1), a > T(0))",
         UnaryOp::Sign => "min(a, 1u)",
         UnaryOp::Square => "a * a",
-        UnaryOp::Relu if is_signed => "max(a, i64(0))",
-        UnaryOp::Relu6 if is_signed => "min(max(a, i64(0)), i64(6))",
+        UnaryOp::Relu if is_signed => "max(a, T(0))",
+        UnaryOp::Relu6 if is_signed => "min(max(a, T(0)), T(6))",
         UnaryOp::Relu6 => "min(a, 6u)",
         UnaryOp::Abs | UnaryOp::Relu => "a",
         UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => "a",
         _ => return None,
-    })
+    };
+    Some(text.replace("T(", &format!("{}(", store.working())))
 }
 
 /// The functions of two floats.
@@ -163,8 +162,8 @@ pub(super) fn ternary(op: TernaryOp) -> &'static str {
 pub(super) fn divisor(store: Store) -> String {
     let t = store.working();
     let overflows = match store {
-        Store::I64 => " || (b == i64(-1) && a != i64(0) && a == -a)",
-        _ => "",
+        Store::I64 | Store::I32 => format!(" || (b == {t}(-1) && a != {t}(0) && a == -a)"),
+        _ => String::new(),
     };
     format!(
         "fn divisor(a: {t}, b: {t}, i: u32) -> {t} {{\n    \
