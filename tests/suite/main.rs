@@ -26,6 +26,7 @@ mod gradcheck;
 mod gradient_range;
 mod graph;
 mod images;
+mod integers;
 mod isa;
 mod jvp;
 mod layout;
