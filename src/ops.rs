@@ -149,7 +149,7 @@ macro_rules! binary_enum {
 
             /// True if it divides integers, which can fail.
             pub const fn divides_integers(self) -> bool {
-                matches!(self, BinaryOp::Div | BinaryOp::Rem)
+                matches!(self, BinaryOp::Div | BinaryOp::Rem | BinaryOp::FloorDivide)
             }
 
             /// The intervals of the two test inputs.

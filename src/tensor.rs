@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `create.rs` | tensors from values, ranges, random numbers |
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
+//! | `arithmetic.rs` | functions composed of those: `logaddexp`, `isclose` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
 //! | `view.rs` | views, transposition, reshaping |
 //! | `pad.rs` | `pad` |
@@ -19,6 +20,7 @@
 //!
 //! Shapes and dtypes are checked here, once. Backends rely on these checks.
 
+mod arithmetic;
 mod choose;
 mod create;
 mod device;

@@ -331,6 +331,13 @@ impl<B: Backend> Tensor<B> {
         Tensor::where_cond(chosen, self, &halves)
     }
 
+    /// This tensor with 1 where `other` is 0 and this is not positive: an operand of `xlogy`, for gradients
+    /// that are finite there.
+    pub(crate) fn one_beside_zeros(&self, other: &Tensor<B>) -> Result<Tensor<B>> {
+        let (x, other) = (self.detach(), other.detach());
+        self.masked_fill(&other.eq(0.0)?.logical_and(&x.le(0.0)?)?, 1.0)
+    }
+
     /// `1 − x²` as `(1 − x) (1 + x)`, which is accurate near ±1 too.
     pub(crate) fn one_less_square(&self) -> Result<Tensor<B>> {
         self.affine(-1.0, 1.0)?.mul(self.add_scalar(1.0)?)

@@ -100,7 +100,7 @@ fn errors_name_the_operation_and_the_shapes() {
         (integers.exp(), &["exp", "i64", "[2, 3]"]),
         (integers.mean(None, false), &["mean", "i64", "[2, 3]"]),
         (integers.softmax(0), &["softmax", "i64", "[2, 3]"]),
-        (integers.matmul(&integers), &["matmul", "i64", "[2, 3]"]),
+        (bits.matmul(&bits), &["matmul", "bool", "[2]"]),
         (bits.neg(), &["neg", "bool", "[2]"]),
         (bits.add(&bits), &["add", "bool"]),
         (integers.div(zeros(3).to_dtype(DType::I64).unwrap()), &["div", "[2, 3]"]),

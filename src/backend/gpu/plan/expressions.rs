@@ -109,6 +109,8 @@ pub(super) fn binary(op: BinaryOp) -> &'static str {
         BinaryOp::Pow => "power(a, b)",
         BinaryOp::Hypot => "length_of(a, b)",
         BinaryOp::Rem => "remainder(a, b)",
+        BinaryOp::FloorDivide => "floored_quotient(a, b)",
+        BinaryOp::XLogY => "select(a * logarithm(b), 0.0, a == 0.0 && !is_nan(b))",
         BinaryOp::LeakyRelu => "select(a * b, a, a >= 0.0)",
         BinaryOp::Elu => "select(b * exponential_minus_1(a), a, a >= 0.0)",
         BinaryOp::ErfGrad => "a * error_slope(b)",
@@ -143,6 +145,7 @@ pub(super) fn integer_binary(op: BinaryOp) -> Option<&'static str> {
         BinaryOp::Minimum => "min(a, b)",
         BinaryOp::Div => "a / divisor(a, b, i)",
         BinaryOp::Rem => "a % divisor(a, b, i)",
+        BinaryOp::FloorDivide => "floored(a, divisor(a, b, i))",
         _ => return None,
     })
 }
@@ -158,7 +161,7 @@ pub(super) fn ternary(op: TernaryOp) -> &'static str {
     }
 }
 
-/// The function that notes divisions without a quotient and divides by 1 instead.
+/// The function that notes divisions without a quotient and divides by 1 instead, and the quotient rounded down.
 pub(super) fn divisor(store: Store) -> String {
     let t = store.working();
     let overflows = match store {
@@ -167,7 +170,9 @@ pub(super) fn divisor(store: Store) -> String {
     };
     format!(
         "fn divisor(a: {t}, b: {t}, i: u32) -> {t} {{\n    \
-         if b == {t}(0){overflows} {{\n        fault(i);\n        return {t}(1);\n    }}\n    return b;\n}}"
+         if b == {t}(0){overflows} {{\n        fault(i);\n        return {t}(1);\n    }}\n    return b;\n}}\n\
+         fn floored(a: {t}, b: {t}) -> {t} {{\n    let q = a / b;\n    \
+         return select(q, q - {t}(1), a % b != {t}(0) && (a < {t}(0)) != (b < {t}(0)));\n}}"
     )
 }
 
