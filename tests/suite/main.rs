@@ -8,6 +8,7 @@ mod accumulate;
 mod along_k;
 mod anomaly;
 mod any;
+mod arithmetic;
 mod attention;
 mod attention_memory;
 mod autodiff;
