@@ -238,7 +238,8 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         composite::order::search_sorted::<Self>(sorted, values, right)
     }
 
-    /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`, with equal leading axes and one float dtype.
+    /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`, with equal leading axes and one dtype: a float
+    /// type, or `I64`, whose sums and products wrap.
     fn matmul(a: &Self::Tensor, b: &Self::Tensor) -> Result<Self::Tensor>;
 
     /// `c + a·b`, where `c` has the product's shape and dtype. If nothing else shares the storage of `c`,

@@ -19,9 +19,9 @@ pub enum DType {
     F64,
     /// Signed 64-bit integer: indices and counts.
     I64,
-    /// Signed 32-bit integer: storage and conversion only.
+    /// Signed 32-bit integer.
     I32,
-    /// Unsigned 32-bit integer: storage and conversion only.
+    /// Unsigned 32-bit integer.
     U32,
     /// Unsigned byte.
     U8,
@@ -67,9 +67,9 @@ impl DType {
         }
     }
 
-    /// True for types with arithmetic: all but `I32` and `U32`, which only support storage and conversion.
+    /// True for types with arithmetic: all but `Bool`, whose elements count as 0 and 1 in sums and products.
     pub const fn has_arithmetic(self) -> bool {
-        !matches!(self, DType::I32 | DType::U32)
+        !matches!(self, DType::Bool)
     }
 
     /// Smallest and largest value of an integer type or `Bool`; those of `i64` for a float type.
@@ -156,22 +156,18 @@ impl fmt::Display for Scalar {
     }
 }
 
-impl From<f64> for Scalar {
-    fn from(x: f64) -> Self {
-        Scalar::Float(x)
-    }
+macro_rules! scalars {
+    ($($Variant:ident $wide:ident: $($t:ty)*;)*) => {$($(
+        impl From<$t> for Scalar {
+            fn from(x: $t) -> Self {
+                Scalar::$Variant($wide::from(x))
+            }
+        }
+    )*)*};
 }
-
-impl From<f32> for Scalar {
-    fn from(x: f32) -> Self {
-        Scalar::Float(f64::from(x))
-    }
-}
-
-impl From<i64> for Scalar {
-    fn from(x: i64) -> Self {
-        Scalar::Int(x)
-    }
+scalars! {
+    Float f64: f64 f32;
+    Int i64: i64 i32 u32 u8;
 }
 
 mod sealed {

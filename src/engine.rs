@@ -25,6 +25,14 @@ macro_rules! engine {
                 (op: BinaryOp, x: &mut Tensor<$B>, rhs: Input<'_, $B>) -> ();
             engine_ternary, ternary_body:
                 (op: TernaryOp, a: &Tensor<$B>, b: Input<'_, $B>, c: Input<'_, $B>) -> Tensor<$B>;
+            engine_logaddexp, logaddexp_body:
+                (a: &Tensor<$B>, b: Input<'_, $B>) -> Tensor<$B>;
+            engine_softplus_with, softplus_with_body:
+                (x: &Tensor<$B>, beta: f64, threshold: f64) -> Tensor<$B>;
+            engine_nan_to_num, nan_to_num_body:
+                (x: &Tensor<$B>, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Tensor<$B>;
+            engine_isclose, isclose_body:
+                (a: &Tensor<$B>, b: &Tensor<$B>, tolerances: [f64; 2], equal_nan: bool) -> Tensor<$B>;
             engine_compare, compare_body:
                 (op: CompareOp, x: &Tensor<$B>, rhs: Input<'_, $B>) -> Tensor<$B>;
             engine_where, where_body:
@@ -130,7 +138,9 @@ macro_rules! engine {
             engine_softmax, softmax_body:
                 (x: &Tensor<$B>, axis: Axis, log: bool) -> Tensor<$B>;
             engine_cross_entropy, cross_entropy_body:
-                (x: &Tensor<$B>, targets: &Tensor<$B>, options: CrossEntropy) -> Tensor<$B>;
+                (x: &Tensor<$B>, targets: &Tensor<$B>, options: CrossEntropy<'_, $B>) -> Tensor<$B>;
+            engine_nll, nll_body:
+                (log_p: &Tensor<$B>, targets: &Tensor<$B>, options: CrossEntropy<'_, $B>) -> Tensor<$B>;
             engine_layer_norm, layer_norm_body:
                 (x: &Tensor<$B>, weight: Option<&Tensor<$B>>, bias: Option<&Tensor<$B>>, eps: f64)
                     -> Tensor<$B>;

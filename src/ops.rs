@@ -149,6 +149,11 @@ macro_rules! binary_enum {
                 }
             }
 
+            /// True if it divides integers, which can fail.
+            pub const fn divides_integers(self) -> bool {
+                matches!(self, BinaryOp::Div | BinaryOp::Rem | BinaryOp::FloorDivide)
+            }
+
             /// The intervals of the two test inputs.
             pub const fn domain(self) -> [(f64, f64); 2] {
                 match self {

@@ -5,8 +5,9 @@
 //! |---|---|
 //! | `create.rs` | tensors from values, ranges, random numbers |
 //! | `elementwise.rs` | the op table's methods, scalars, comparisons, `where_cond` |
+//! | `arithmetic.rs` | functions composed of those: `logaddexp`, `isclose` |
 //! | `operators.rs` | `+ - * /`, `Operand` |
-//! | `assign.rs` | `+= -= *= /=` |
+//! | `in_place.rs` | `+= -= *= /=` |
 //! | `view.rs` | views, transposition, reshaping |
 //! | `movement.rs` | `stack`, `split`, `repeat`, `roll`, triangles and diagonals |
 //! | `pad.rs` | `pad` |
@@ -24,6 +25,7 @@
 //!
 //! Shapes and dtypes are checked here, once. Backends rely on these checks.
 
+mod arithmetic;
 mod assign;
 mod choose;
 mod count;

@@ -272,6 +272,10 @@ kernels! {
         hypot Hypot costly 1 1;
         /// The exact remainder of `a / b` truncated towards zero, with the sign of `a`.
         rem Rem costly 0 0;
+        /// `a / b` rounded down.
+        floor_divide FloorDivide costly 2 2;
+        /// `a ln b`; 0 where `a` is zero.
+        xlogy XLogY costly 2 2;
         /// `a` where `a ≥ 0`, else `a b`.
         leaky_relu LeakyRelu cheap 0 0;
         /// `a` where `a ≥ 0`, else `b (e^a − 1)`.

@@ -1,6 +1,7 @@
 //! Derivatives of ops with parameters. The ops are in `tensor/`, in files of the same names.
 //! Fused ops and their derivatives are in `tensor/fused/`.
 
+pub(crate) mod arithmetic;
 pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod reduce;

@@ -179,13 +179,11 @@ pub(crate) fn assigned_layout<T: TensorData>(
     Ok(target)
 }
 
-/// Checks that arithmetic is defined for a dtype: floats, `I64` and `U8`.
+/// Checks that arithmetic is defined for a dtype: all but `Bool`.
 pub(crate) fn check_arithmetic(op: &'static str, dtype: DType, shape: &Shape) -> Result<()> {
-    match dtype {
-        DType::Bool | DType::I32 | DType::U32 => {
-            Err(Error::UnsupportedDType { op, dtype, shape: *shape })
-        }
-        _ => Ok(()),
+    match dtype.has_arithmetic() {
+        true => Ok(()),
+        false => Err(Error::UnsupportedDType { op, dtype, shape: *shape }),
     }
 }
 
@@ -223,8 +221,7 @@ pub(crate) fn check_update<T: TensorData>(
 
 /// Dtype of the result of a reduction; an error if the operand's dtype is not supported.
 pub(crate) fn reduced_dtype(op: ReduceOp, dtype: DType, shape: Shape) -> Result<DType> {
-    let is_logical = matches!(op, ReduceOp::Any | ReduceOp::All);
-    if !(is_logical || dtype.has_arithmetic()) || (op.needs_floats() && !dtype.is_float()) {
+    if op.needs_floats() && !dtype.is_float() {
         return Err(Error::UnsupportedDType { op: op.name(), dtype, shape });
     }
     Ok(match op {

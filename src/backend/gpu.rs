@@ -360,14 +360,12 @@ impl<D: Driver> Backend for Gpu<D> {
     fn scan(op: ScanOp, x: &GpuTensor<D>, axis: usize) -> Result<GpuTensor<D>> {
         let (name, shape) = (op.name(), *x.shape());
         shape.check_axis(name, axis)?;
-        if !x.0.dtype.has_arithmetic() {
-            return Err(Error::UnsupportedDType { op: name, dtype: x.0.dtype, shape });
-        }
         let dtype = x.0.dtype.accumulated();
         if shape.numel() == 0 {
             return GpuTensor::new(name, &shape, dtype);
         }
-        if x.store(name)?.per_thread() > 1 {
+        x.store(name)?;
+        if !dtype.is_float() && x.0.dtype != dtype {
             return Self::scan(op, &Self::cast(x, dtype)?, axis);
         }
         let out = GpuTensor::new(name, &shape, dtype)?;
@@ -378,7 +376,7 @@ impl<D: Driver> Backend for Gpu<D> {
     fn matmul(a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
         let (op, lhs, rhs) = ("matmul", *a.shape(), *b.shape());
         check_dtype(op, a, b.0.dtype)?;
-        if !a.0.dtype.is_float() {
+        if !a.0.dtype.is_float() && a.0.dtype != DType::I64 {
             return Err(Error::UnsupportedDType { op, dtype: a.0.dtype, shape: lhs });
         }
         let rank = lhs.ndim();
@@ -389,7 +387,10 @@ impl<D: Driver> Backend for Gpu<D> {
         if !fits {
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
-        parts::matmul(a, b)
+        match a.0.dtype {
+            DType::I64 => super::composite::integer_matmul::<Self>(a, b),
+            _ => parts::matmul(a, b),
+        }
     }
 
     fn gather(x: &GpuTensor<D>, axis: usize, index: &GpuTensor<D>) -> Result<GpuTensor<D>> {
@@ -422,9 +423,10 @@ impl<D: Driver> Backend for Gpu<D> {
         check_same_shape(op, index, source)?;
         check_indices(op, x, axis, index)?;
         check_entries(op, x, axis, index)?;
-        // 16-bit floats are added in `f32`; a word of bytes would be written by several threads.
+        // 16-bit floats are added in `f32`; a word of bytes would be written by several threads. The bits of
+        // sums are those of unsigned integers.
         let working = match dtype {
-            DType::U8 => DType::U32,
+            DType::U8 | DType::I32 => DType::U32,
             dtype => dtype.at_least_f32(),
         };
         if working != dtype {

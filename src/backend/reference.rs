@@ -225,10 +225,13 @@ impl Backend for ReferenceBackend {
         }
         let undefined = Error::UnsupportedDType { op: name, dtype, shape };
         let f = op.reference_integer().ok_or(undefined)?;
+        // The one quotient of a narrow type that is out of its range.
+        let least = Scalar::Int(dtype.integer_range().0);
+        let overflows = |pair| op.divides_integers() && pair == (least, Scalar::Int(-1));
         build(name, shape, dtype, |index| {
             let (a, b) = pair(index);
-            let failed = Error::IntegerDivision { op: name, shape };
-            f(a.to_i64(), b.to_i64()).map(Scalar::Int).ok_or(failed)
+            let value = f(a.to_i64(), b.to_i64()).filter(|_| !overflows((a, b)));
+            value.map(Scalar::Int).ok_or(Error::IntegerDivision { op: name, shape })
         })
     }
 
@@ -257,7 +260,7 @@ impl Backend for ReferenceBackend {
         let op = "matmul";
         let (lhs, rhs) = (*a.shape(), *b.shape());
         check_dtype(op, a, b.0.dtype)?;
-        if !a.0.dtype.is_float() {
+        if !a.0.dtype.is_float() && a.0.dtype != DType::I64 {
             return Err(Error::UnsupportedDType { op, dtype: a.0.dtype, shape: lhs });
         }
         let rank = lhs.ndim();
@@ -272,11 +275,16 @@ impl Backend for ReferenceBackend {
         let out = lhs.with_axis(column, Some(rhs.dim(column)));
         build(op, out, a.0.dtype, |index| {
             let (mut from_a, mut from_b) = (AxisSet::from(index), AxisSet::from(index));
-            let products = (0..inner).map(|k| {
+            let factors = (0..inner).map(|k| {
                 (from_a[column], from_b[row]) = (k, k);
-                (a.at(&from_a).to_f64(), b.at(&from_b).to_f64())
+                (a.at(&from_a), b.at(&from_b))
             });
-            Ok(Scalar::Float(exact::dot(products)))
+            if a.0.dtype.is_float() {
+                let products = factors.map(|(a, b)| (a.to_f64(), b.to_f64()));
+                return Ok(Scalar::Float(exact::dot(products)));
+            }
+            let products = factors.map(|(a, b)| a.to_i64().wrapping_mul(b.to_i64()));
+            Ok(Scalar::Int(products.fold(0, i64::wrapping_add)))
         })
     }
 

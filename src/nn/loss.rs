@@ -96,8 +96,9 @@ pub fn huber_with<B: Backend>(
     reduced(near.mul(&difference.sub(&near.mul_scalar(0.5)?)?)?, reduction)
 }
 
-/// Mean cross-entropy in nats between logits `[…, n]` and class indices `target` `[…]` (`I64`).
-/// [`Tensor::cross_entropy`] has options: an ignored class, label smoothing, a reduction.
+/// Mean cross-entropy in nats between logits `[…, n]` and class indices `target` `[…]` (integers).
+/// [`Tensor::cross_entropy`] has options: weights of classes, an ignored class, label smoothing, a
+/// reduction.
 ///
 /// # Errors
 /// Errors of [`Tensor::cross_entropy`].
@@ -106,10 +107,11 @@ pub fn cross_entropy<B: Backend>(logits: &Tensor<B>, target: &Tensor<B>) -> Resu
 }
 
 /// Negative log-likelihood: mean of `-log_p[target]` for log-probabilities `log_p` `[…, n]` and
-/// class indices `target` `[…]` (`I64`). For logits, use [`cross_entropy`].
+/// class indices `target` `[…]` (integers). For logits, use [`cross_entropy`]; [`Tensor::nll`] has
+/// options.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`] if the targets are not `I64`;
+/// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`] if the targets are not integers;
 /// [`Error::IndexOutOfRange`] for a target outside `0..n`.
 pub fn nll<B: Backend>(log_p: &Tensor<B>, target: &Tensor<B>) -> Result<Tensor<B>> {
     nll_with(log_p, target, Reduction::Mean)
@@ -124,14 +126,7 @@ pub fn nll_with<B: Backend>(
     target: &Tensor<B>,
     reduction: Reduction,
 ) -> Result<Tensor<B>> {
-    let op = "nll";
-    log_p.check_float(op)?;
-    let rank = target.rank();
-    if log_p.rank() != rank + 1 || log_p.dims()[..rank] != *target.dims() {
-        return Err(Error::ShapeMismatch { op, lhs: *log_p.shape(), rhs: *target.shape() });
-    }
-    let picked = log_p.gather(-1, &target.detach().unsqueeze(-1)?)?.squeeze(-1)?;
-    reduced(picked.neg()?, reduction)
+    log_p.nll(target, CrossEntropy { reduction, ..Default::default() })
 }
 
 /// Binary cross-entropy: mean of `-target log σ(input) - (1 - target) log(1 - σ(input))` for logits

@@ -55,6 +55,18 @@ pub(super) fn softplus(x: f64) -> f64 {
     positive + (-x.abs()).exp().ln_1p()
 }
 
+/// The quotient rounded down, from the exact remainder.
+pub(super) fn floor_divide(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    let truncated = ((a - rest) / b).round();
+    let is_above = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+    match if is_above { truncated - 1.0 } else { truncated } {
+        _ if b == 0.0 => a / b,
+        0.0 => 0f64.copysign(a / b),
+        below => below,
+    }
+}
+
 /// Numerator and denominator of `tanh(softplus(x))`, and `e^-|x|`.
 pub(super) fn mish_ratio(x: f64) -> [f64; 3] {
     let e = (-x.abs()).exp();

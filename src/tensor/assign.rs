@@ -9,7 +9,7 @@ use crate::layout::SliceItem;
 use crate::shape::{Axis, AxisSet, Shape, broadcast_shape_for};
 
 use super::Tensor;
-use super::index::{as_index, expand_index};
+use super::index::expand_index;
 
 /// Replacing elements gives a new tensor; gradients reach both operands.
 impl<B: Backend> Tensor<B> {
@@ -45,7 +45,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "scatter";
         let axis = axis.resolve(op, x.shape())?;
-        let index = as_index(op, index)?;
+        let index = index.as_index(op)?;
         check_indices(op, x.data(), axis, index.data())?;
         if index.shape() != source.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
@@ -315,7 +315,7 @@ impl<B: Backend> Tensor<B> {
     pub fn one_hot(&self, classes: usize) -> Result<Self> {
         let op = "one_hot";
         let rows = || {
-            let index = as_index(op, self)?.unsqueeze(-1)?;
+            let index = self.as_index(op)?.unsqueeze(-1)?;
             let ones = Tensor::ones((), DType::I64)?.broadcast_to(index.shape())?;
             let shape = index.shape().with_axis(self.rank(), Some(classes));
             Tensor::zeros(shape, DType::I64)?.scatter(-1, &index, &ones)
@@ -356,7 +356,7 @@ impl<B: Backend> Selection<B> {
         let mut places = Vec::new();
         for (turn, &(axis, index)) in given.iter().enumerate() {
             let extent = shape.dim(axis) as i64;
-            let index = as_index(op, index)?.broadcast_to(common)?.to_vec::<i64>()?;
+            let index = index.as_index(op)?.broadcast_to(common)?.to_vec::<i64>()?;
             places.resize(index.len(), 0);
             for (place, at) in places.iter_mut().zip(index) {
                 let from_front = if at < 0 { at.saturating_add(extent) } else { at };

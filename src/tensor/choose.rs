@@ -91,6 +91,19 @@ impl<B: Backend> Tensor<B> {
         either().map_err(|e| e.named("logical_or"))
     }
 
+    /// True where exactly one of the two elements is true. Shapes broadcast; the dtypes may differ.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (a, b) = (tensor![0.0, 0.0, 2.0, 2.0], tensor![i64; 0, 1, 0, 1]);
+    /// assert_eq!(a.logical_xor(&b)?.to_vec::<bool>()?, [false, true, true, false]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn logical_xor(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        let one = || self.as_bool()?.ne(&rhs.as_bool()?);
+        one().map_err(|e| e.named("logical_xor"))
+    }
+
     /// True where the element is zero.
     ///
     /// ```

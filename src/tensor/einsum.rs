@@ -68,17 +68,20 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`], with the equation and all shapes, if the equation is malformed
     /// or does not fit the operands, if an intermediate result would have more than eight axes or
     /// be too large; [`Error::Overflow`] if the result is too large; [`Error::DTypeMismatch`];
-    /// [`Error::UnsupportedDType`] for integers.
+    /// [`Error::UnsupportedDType`] for booleans.
     pub fn einsum(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
         B::engine_einsum(equation, operands)
     }
 
     pub(crate) fn einsum_body(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
         let op = "einsum";
-        for x in operands {
-            x.check_float(op)?;
+        let factor = |x: &&Tensor<B>| {
             operands[0].check_dtype(op, x.dtype())?;
-        }
+            x.summable(op)
+        };
+        let factors: SmallVec<[Tensor<B>; 4]> =
+            operands.iter().map(factor).collect::<Result<_>>()?;
+        let operands: SmallVec<[&Tensor<B>; 4]> = factors.iter().collect();
         let given = || {
             let shapes: Vec<String> = operands.iter().map(|x| x.shape().to_string()).collect();
             format!("\"{equation}\" of shapes {}", shapes.join(", "))
@@ -100,7 +103,7 @@ impl<B: Backend> Tensor<B> {
         {
             return empty_sum(first, others, shape).map_err(|step| step.in_step_of(op, given));
         }
-        contracted(equation, &extents, operands, shape)
+        contracted(equation, &extents, &operands, shape)
             .map_err(|step| step.in_step_of(op, given))?
             .ok_or_else(|| invalid("every order needs a product of more than 8 axes".to_owned()))
     }

@@ -255,26 +255,36 @@ impl<B: Backend> Tensor<B> {
         if let Some(other) = rhs.tensor() {
             let (a, b) = broadcast_pair::<B>(name, x.data(), other.data())?;
             x.check_dtype(name, other.dtype())?;
-            check_comparable(name, x.dtype(), x.shape())?;
             return Ok(Tensor::from_data(B::compare(op, &a, &b)?));
         }
-        check_operands(name, &lhs, &rhs, |dtype, shape| check_comparable(name, dtype, shape))?;
+        check_operands(name, &lhs, &rhs, |_, _| Ok(()))?;
         Ok(Tensor::from_data(B::compare(op, lhs.as_arg(), rhs.as_arg())?))
     }
 
-    /// `self + value`, element by element. For integers `value` must be one.
+    /// `self + value`, element by element.
+    ///
+    /// A scalar takes the dtype of the tensor, here and wherever one is an operand. Integers are exact,
+    /// beyond 2^53 too. On a tensor of integers a scalar must be an integer that the dtype represents:
+    /// 0.5, and 300 on `U8`, are errors rather than rounded or wrapped.
     ///
     /// ```
     /// use swath::prelude::*;
-    /// assert_eq!(tensor![1.0, 2.0].add_scalar(0.5)?.to_vec::<f32>()?, [1.5, 2.5]);
+    /// let x = tensor![i64; 1, 2];
+    /// assert_eq!(x.add_scalar(1i64 << 60)?.to_vec::<i64>()?, [(1 << 60) + 1, (1 << 60) + 2]);
+    /// assert!(x.add_scalar(0.5).is_err());
+    /// assert!(x.to_dtype(DType::U8)?.add_scalar(300).is_err());
     /// # Ok::<(), Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the elements are integers and `value` is not representable in
+    /// their dtype.
     pub fn add_scalar(&self, value: impl Into<Scalar>) -> Result<Tensor<B>> {
         B::engine_binary(BinaryOp::Add, Input::Ref(self), Input::Scalar(value.into()))
             .map_err(|e| e.named("add_scalar"))
     }
 
-    /// `self · value`, element by element. For integers `value` must be one.
+    /// `self · value`, element by element; the scalar as in [`add_scalar`](Tensor::add_scalar).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -384,6 +394,13 @@ impl<B: Backend> Tensor<B> {
         Tensor::where_cond(chosen, self, &halves)
     }
 
+    /// This tensor with 1 where `other` is 0 and this is not positive: an operand of `xlogy`, for gradients
+    /// that are finite there.
+    pub(crate) fn one_beside_zeros(&self, other: &Tensor<B>) -> Result<Tensor<B>> {
+        let (x, other) = (self.detach(), other.detach());
+        self.masked_fill(&other.eq(0.0)?.logical_and(&x.le(0.0)?)?, 1.0)
+    }
+
     /// `1 − x²` as `(1 − x) (1 + x)`, which is accurate near ±1 too.
     pub(crate) fn one_less_square(&self) -> Result<Tensor<B>> {
         self.affine(-1.0, 1.0)?.mul(self.add_scalar(1.0)?)
@@ -403,13 +420,6 @@ impl<B: Backend> Tensor<B> {
     /// Returns this tensor: the gradient of an identity.
     pub(crate) fn same(&self) -> Result<Tensor<B>> {
         Ok(self.clone())
-    }
-}
-
-fn check_comparable(op: &'static str, dtype: DType, shape: &Shape) -> Result<()> {
-    match dtype {
-        DType::I32 | DType::U32 => Err(Error::UnsupportedDType { op, dtype, shape: *shape }),
-        _ => Ok(()),
     }
 }
 

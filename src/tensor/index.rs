@@ -13,7 +13,8 @@ use super::Tensor;
 
 /// # Indexing and concatenation
 ///
-/// Indexing by `I64` tensors. An index outside its axis gives [`Error::IndexOutOfRange`].
+/// Indexing by tensors of integers (`I64`; `I32`, `U32` and `U8` are converted). An index outside its axis
+/// gives [`Error::IndexOutOfRange`], one of another dtype [`Error::DTypeMismatch`].
 impl<B: Backend> Tensor<B> {
     /// Picks elements along an axis: `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, and
     /// likewise for others. `index` has this tensor's rank and, along every other axis, at most its
@@ -33,9 +34,10 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn gather_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
         let op = "gather";
         let axis = axis.resolve(op, x.shape())?;
+        let index = index.as_index(op)?;
         check_indices(op, x.data(), axis, index.data())?;
         let data = B::gather(x.data(), axis, index.data())?;
-        Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index.clone())))
+        Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index)))
     }
 
     /// Returns a copy with `out[i, index[i, j, …], …] += source[i, j, …]` for axis 1, and likewise
@@ -66,6 +68,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "scatter_add";
         let axis = axis.resolve(op, x.shape())?;
+        let index = index.as_index(op)?;
         check_indices(op, x.data(), axis, index.data())?;
         if index.shape() != source.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
@@ -73,7 +76,7 @@ impl<B: Backend> Tensor<B> {
         x.check_dtype(op, source.dtype())?;
         check_arithmetic(op, x.dtype(), x.shape())?;
         let data = B::scatter_add(x.data(), axis, index.data(), source.data())?;
-        Ok(record(op, data, &[x, source], |_| scatter_add_rule(axis, index.clone())))
+        Ok(record(op, data, &[x, source], |_| scatter_add_rule(axis, index)))
     }
 
     /// Picks slices along an axis, in the order of the one-dimensional `index`. The gradient is
@@ -98,7 +101,7 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index)))
     }
 
-    /// Looks up rows of this table `[v, c]` by `ids` (`I64`, any shape `[…]`); the result is
+    /// Looks up rows of this table `[v, c]` by `ids` (integers of any shape `[…]`); the result is
     /// `[…, c]`. The gradient of a row is accumulated in the order of the ids, as in
     /// [`index_add`](Tensor::index_add).
     ///
@@ -113,17 +116,17 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::InvalidShape`] if the table does not have two axes; [`Error::DTypeMismatch`] if the
-    /// ids are not `I64`; [`Error::IndexOutOfRange`] for an id outside `0..v`.
+    /// ids are not integers; [`Error::IndexOutOfRange`] for an id outside `0..v`.
     pub fn embedding(&self, ids: &Tensor<B>) -> Result<Self> {
         let op = "embedding";
         let &[_, width] = self.dims() else {
             let reason = "expected a table with two axes";
             return Err(Error::InvalidShape { op, shape: *self.shape(), reason });
         };
-        ids.check_dtype(op, DType::I64)?;
+        let ids = ids.as_index(op)?;
         let shape: Shape = ids.dims().iter().copied().chain([width]).collect();
         shape.validate(op)?;
-        let flat = ids.detach().reshape(ids.numel())?;
+        let flat = ids.reshape(ids.numel())?;
         let rows = self.index_select(0, &flat).map_err(|error| error.named(op))?;
         rows.reshape(shape)
     }
@@ -202,10 +205,21 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// An index as `I64`, untracked.
-pub(super) fn as_index<B: Backend>(op: &'static str, index: &Tensor<B>) -> Result<Tensor<B>> {
-    index.check_dtype(op, DType::I64)?;
-    Ok(index.detach())
+impl<B: Backend> Tensor<B> {
+    /// This tensor of integers as indices: converted to `I64`, without a copy if that is its dtype, and
+    /// untracked.
+    ///
+    /// # Errors
+    /// [`Error::DTypeMismatch`] for floats and booleans.
+    pub(crate) fn as_index(&self, op: &'static str) -> Result<Tensor<B>> {
+        match self.dtype() {
+            DType::I64 => Ok(self.detach()),
+            DType::I32 | DType::U32 | DType::U8 => {
+                Ok(Tensor::from_data(B::cast(self.data(), DType::I64)?))
+            }
+            lhs => Err(Error::DTypeMismatch { op, lhs, rhs: DType::I64, shape: *self.shape() }),
+        }
+    }
 }
 
 /// A one-dimensional index as an index of [`Tensor::gather`]: repeated, by strides of 0, along the
@@ -217,7 +231,7 @@ pub(super) fn expand_index<B: Backend>(
     axis: usize,
     index: &Tensor<B>,
 ) -> Result<Tensor<B>> {
-    index.check_dtype(op, DType::I64)?;
+    let index = index.as_index(op)?;
     if index.rank() != 1 {
         let reason = "expected an index with one axis";
         return Err(Error::InvalidShape { op, shape: *index.shape(), reason });
@@ -230,5 +244,5 @@ pub(super) fn expand_index<B: Backend>(
         }
     }
     let column: Shape = (0..shape.ndim()).map(|i| if i == axis { len } else { 1 }).collect();
-    index.detach().reshape(column)?.broadcast_to(shape.with_axis(axis, Some(len)))
+    index.reshape(column)?.broadcast_to(shape.with_axis(axis, Some(len)))
 }

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::matmul::matmul_rule;
-use crate::backend::{Arg, Backend, TensorData, broadcast, broadcast_pair};
+use crate::backend::{Arg, Backend, TensorData, broadcast, broadcast_pair, check_arithmetic};
 use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
 use crate::shape::{Axis, AxisSet, MAX_RANK, Shape, broadcast_shape_for};
@@ -18,18 +18,21 @@ impl<B: Backend> Tensor<B> {
     /// Matrix product `[…, m, k] × […, k, n] → […, m, n]`; leading axes broadcast. A vector `[k]`
     /// is a row on the left and a column on the right, and its axis is removed from the result.
     ///
-    /// Transposed, sliced and broadcast operands are read in place, without a copy.
+    /// Transposed, sliced and broadcast operands are read in place, without a copy. Products of
+    /// integers are exact and wrap; like sums, they are `I64` for every integer dtype.
     ///
     /// ```
     /// use swath::prelude::*;
     /// let a = tensor![[1.0, 2.0], [3.0, 4.0]];
     /// assert_eq!(a.matmul(&a.t()?)?.to_vec::<f32>()?, [5.0, 11.0, 11.0, 25.0]);
+    /// let a = tensor![i64; [1, 2], [3, 4]];
+    /// assert_eq!(a.matmul(&a)?.to_vec::<i64>()?, [7, 10, 15, 22]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if the inner extents differ or an operand is a scalar;
-    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
+    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for booleans.
     pub fn matmul(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         B::engine_matmul(self, rhs)
     }
@@ -43,7 +46,7 @@ impl<B: Backend> Tensor<B> {
             error => error,
         };
         x.check_dtype(op, rhs.dtype())?;
-        x.check_float(op)?;
+        let (x, rhs) = (&x.summable(op)?, &rhs.summable(op)?);
         match (x.rank(), rhs.rank()) {
             (0, _) | (_, 0) => return Err(mismatch()),
             (1, 1) => {
@@ -69,6 +72,15 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)))
     }
 
+    /// This tensor as a factor of products that are added up: integers as `I64`.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedDType`] for booleans.
+    pub(super) fn summable(&self, op: &'static str) -> Result<Tensor<B>> {
+        check_arithmetic(op, self.dtype(), self.shape())?;
+        self.to_dtype(self.dtype().accumulated())
+    }
+
     /// Computes `self·rhs + total` without recording, in the memory of `total` if nothing else
     /// shares it. `self` is `[…, m, k]`, `rhs` `[…, k, n]` or `[k, n]`, `total` `[…, m, n]`.
     pub(crate) fn matmul_add(&self, rhs: &Tensor<B>, total: Tensor<B>) -> Result<Tensor<B>> {
@@ -78,7 +90,8 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::matmul_add(self.data(), &rhs, total.into_data())?))
     }
 
-    /// Outer product of vectors, `[m] × [n] → [m, n]`: element `[i, j]` is `self[i] · rhs[j]`.
+    /// Outer product of vectors, `[m] × [n] → [m, n]`: element `[i, j]` is `self[i] · rhs[j]`, of
+    /// integers as `I64`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -90,20 +103,20 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if an operand is not a vector; [`Error::DTypeMismatch`];
-    /// [`Error::UnsupportedDType`] for integers.
+    /// [`Error::UnsupportedDType`] for booleans.
     pub fn outer(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         let op = "outer";
-        self.check_float(op)?;
         self.check_dtype(op, rhs.dtype())?;
         if self.rank() != 1 || rhs.rank() != 1 {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
         }
         Shape::from([self.numel(), rhs.numel()]).validate(op)?;
-        let product = self.unsqueeze(1)?.outer_matrices(&rhs.unsqueeze(0)?);
+        let (x, y) = (self.summable(op)?, rhs.summable(op)?);
+        let product = x.unsqueeze(1)?.outer_matrices(&y.unsqueeze(0)?);
         product.map_err(|step| step.in_step_of(op, || shapes_of(self, rhs)))
     }
 
-    /// Product `[…, m, 1] × […, 1, n] → […, m, n]` of floats of one dtype. It is computed element
+    /// Product `[…, m, 1] × […, 1, n] → […, m, n]` of one dtype. It is computed element
     /// by element; its gradients are matrix products.
     pub(crate) fn outer_matrices(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
         B::engine_outer(self, rhs)
@@ -123,7 +136,7 @@ impl<B: Backend> Tensor<B> {
     /// `axes` is either a number n, for the last n axes of this tensor and the first n of `rhs` in
     /// order (0 gives the outer product of all axes), or two lists of axes, the first of this
     /// tensor. Like [`einsum`](Tensor::einsum), this is one matrix product of views where strides
-    /// allow.
+    /// allow; sums of products of integers are `I64`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -141,7 +154,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`]; [`Error::ShapeMismatch`] if paired
     /// extents differ; [`Error::InvalidArgument`] for lists of different lengths, and if an
     /// intermediate product is too large; [`Error::TooManyAxes`]; [`Error::Overflow`];
-    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
+    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for booleans.
     pub fn tensordot(&self, rhs: &Tensor<B>, axes: impl Into<TensordotAxes>) -> Result<Tensor<B>> {
         B::engine_tensordot(self, rhs, axes.into())
     }
@@ -152,8 +165,8 @@ impl<B: Backend> Tensor<B> {
         axes: TensordotAxes,
     ) -> Result<Tensor<B>> {
         let op = "tensordot";
-        x.check_float(op)?;
         x.check_dtype(op, rhs.dtype())?;
+        let (x, rhs) = (&x.summable(op)?, &rhs.summable(op)?);
         let [own, theirs] = axes.resolve(op, x.shape(), rhs.shape())?;
         if own.iter().zip(&theirs).any(|(&i, &j)| x.dims()[i] != rhs.dims()[j]) {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *rhs.shape() });

@@ -1,8 +1,9 @@
 //! The operators `+ - * /` and unary `-`, one generic impl each over [`Operand`].
 //!
 //! With two concrete impls for scalars `(&x + 1.0).exp()` would be ambiguous: the compiler could
-//! not infer the literal's type before the method call. Operators panic with the error's text; the
-//! methods of the same names return the error.
+//! not infer the literal's type before the method call. On the left, where an impl must name its type,
+//! there is therefore one type for float literals and one for integer literals: `f64` and `i64`.
+//! Operators panic with the error's text; the methods of the same names return the error.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -18,8 +19,19 @@ use crate::shape::Shape;
 
 use super::Tensor;
 
-/// An operand of an element-wise operation beside a tensor: `Tensor`, `&Tensor`, `f64` or `f32`. A
-/// scalar takes the dtype of the tensor. Sealed.
+/// An operand of an element-wise operation beside a tensor: `Tensor`, `&Tensor`, `f64`, `f32`, `i64`
+/// or `i32`. A scalar takes the dtype of the tensor, in which it must be representable if that is an
+/// integer type: see [`add_scalar`](Tensor::add_scalar). Sealed.
+///
+/// ```
+/// use swath::prelude::*;
+/// let a = tensor![i64; 1, 2, 3];
+/// assert_eq!((&a * 2 + 1).to_vec::<i64>()?, [3, 5, 7]);
+/// assert_eq!((1 - &a).to_vec::<i64>()?, [0, -1, -2]);
+/// assert_eq!((1.0 - tensor![0.5, 2.0]).to_vec::<f32>()?, [0.5, -1.0]);
+/// assert_eq!(a.ge(2)?.to_vec::<bool>()?, [false, true, true]);
+/// # Ok::<(), Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an operand of a tensor's arithmetic",
     label = "expected a tensor or a number",
@@ -52,6 +64,8 @@ mod sealed {
         &Tensor<B>, x => Input::Ref(x);
         f64, x => Input::Scalar(x.into());
         f32, x => Input::Scalar(x.into());
+        i64, x => Input::Scalar(x.into());
+        i32, x => Input::Scalar(x.into());
     }
 }
 
@@ -155,24 +169,23 @@ macro_rules! operators {
             }
         }
 
-        impl<B: Backend> $Trait<Tensor<B>> for f64 {
-            type Output = Tensor<B>;
-            #[track_caller]
-            fn $method(self, rhs: Tensor<B>) -> Tensor<B> {
-                let lhs = Input::Scalar(self.into());
-                or_panic(B::engine_binary(BinaryOp::$Variant, lhs, Input::Owned(rhs)))
-            }
-        }
-
-        impl<B: Backend> $Trait<&Tensor<B>> for f64 {
-            type Output = Tensor<B>;
-            #[track_caller]
-            fn $method(self, rhs: &Tensor<B>) -> Tensor<B> {
-                let lhs = Input::Scalar(self.into());
-                or_panic(B::engine_binary(BinaryOp::$Variant, lhs, Input::Ref(rhs)))
-            }
-        }
+        operators!(@left f64 $Trait $method $Variant);
+        operators!(@left i64 $Trait $method $Variant);
     )*};
+    (@left $Scalar:ident $Trait:ident $method:ident $Variant:ident) => {
+        operators!(@left $Scalar $Trait $method $Variant, Tensor<B>, Owned);
+        operators!(@left $Scalar $Trait $method $Variant, &Tensor<B>, Ref);
+    };
+    (@left $Scalar:ident $Trait:ident $method:ident $Variant:ident, $Rhs:ty, $Input:ident) => {
+        impl<B: Backend> $Trait<$Rhs> for $Scalar {
+            type Output = Tensor<B>;
+            #[track_caller]
+            fn $method(self, rhs: $Rhs) -> Tensor<B> {
+                let lhs = Input::Scalar(self.into());
+                or_panic(B::engine_binary(BinaryOp::$Variant, lhs, Input::$Input(rhs)))
+            }
+        }
+    };
 }
 
 operators! {

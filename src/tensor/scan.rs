@@ -4,7 +4,7 @@ use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::gather_rule;
 use crate::autodiff::ops::scan::{cumprod_rule, cumsum_rule};
 use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::{Extremum, ScanOp};
 use crate::shape::Axis;
 
@@ -17,7 +17,7 @@ use super::Tensor;
 /// and wrap.
 ///
 /// # Errors
-/// [`Error::AxisOutOfRange`]; [`Error::UnsupportedDType`].
+/// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange).
 impl<B: Backend> Tensor<B> {
     /// Cumulative sum along an axis: `out[i] = self[0] + … + self[i]`.
     ///
@@ -50,11 +50,8 @@ impl<B: Backend> Tensor<B> {
     }
 
     pub(crate) fn scan_body(x: &Tensor<B>, op: ScanOp, axis: Axis) -> Result<Self> {
-        let (name, dtype, shape) = (op.name(), x.dtype(), *x.shape());
-        if !dtype.has_arithmetic() {
-            return Err(Error::UnsupportedDType { op: name, dtype, shape });
-        }
-        let axis = axis.resolve(name, &shape)?;
+        let name = op.name();
+        let axis = axis.resolve(name, x.shape())?;
         let data = B::scan(op, x.data(), axis)?;
         Ok(record(name, data, &[x], |_| match op {
             ScanOp::Sum => cumsum_rule(axis),

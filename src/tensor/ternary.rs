@@ -13,7 +13,6 @@ use crate::runtime::recording::{DETECTING, has};
 use crate::shape::{Shape, broadcast_shape_for};
 
 use super::Tensor;
-use super::elementwise::check_scalar;
 use super::operators::{Input, Operand};
 
 macro_rules! ternary_methods {
@@ -39,7 +38,7 @@ macro_rules! ternary_methods {
         ///
         /// Scalar bounds of [`clamp`](Tensor::clamp) must be in order, else
         /// [`Error::InvalidArgument`]; where the lower bound of two tensors is the larger one, the
-        /// result is the upper bound. Integers can be clamped by scalars.
+        /// result is the upper bound. Integers can be clamped, too.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -75,6 +74,47 @@ impl<B: Backend> Tensor<B> {
         b.with(|b| c.with(|c| B::engine_ternary(op, self, b, c)))
     }
 
+    /// This tensor with `low` where an element is less: [`clamp`](Tensor::clamp) without an upper bound,
+    /// with its derivative.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![-2.0, 0.5].clamp_min(0.0)?.to_vec::<f32>()?, [0.0, 0.5]);
+    /// assert_eq!(tensor![i64; -2, 5].clamp_max(3)?.to_vec::<i64>()?, [-2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for booleans;
+    /// [`Error::InvalidArgument`] for a scalar that an integer dtype does not represent.
+    pub fn clamp_min(&self, low: impl Operand<B>) -> Result<Tensor<B>> {
+        let clamped = low.with(|low| match self.dtype().is_float() {
+            true => {
+                B::engine_ternary(TernaryOp::Clamp, self, low, Input::Scalar(f64::INFINITY.into()))
+            }
+            false => B::engine_binary(BinaryOp::Maximum, Input::Ref(self), low),
+        });
+        clamped.map_err(|e| e.named("clamp_min"))
+    }
+
+    /// This tensor with `high` where an element is greater: [`clamp`](Tensor::clamp) without a lower bound,
+    /// with its derivative. See [`clamp_min`](Tensor::clamp_min).
+    ///
+    /// # Errors
+    /// As for [`clamp_min`](Tensor::clamp_min).
+    pub fn clamp_max(&self, high: impl Operand<B>) -> Result<Tensor<B>> {
+        let clamped = high.with(|high| match self.dtype().is_float() {
+            true => B::engine_ternary(
+                TernaryOp::Clamp,
+                self,
+                Input::Scalar((-f64::INFINITY).into()),
+                high,
+            ),
+            false => B::engine_binary(BinaryOp::Minimum, Input::Ref(self), high),
+        });
+        clamped.map_err(|e| e.named("clamp_max"))
+    }
+
     pub(crate) fn ternary_body(
         op: TernaryOp,
         x: &Tensor<B>,
@@ -84,13 +124,11 @@ impl<B: Backend> Tensor<B> {
         let name = op.name();
         if let (TernaryOp::Clamp, Input::Scalar(low), Input::Scalar(high)) = (op, &b, &c) {
             check_bounds(*low, *high, x.shape())?;
-            if !x.dtype().is_float() {
-                check_scalar(name, *low, x.dtype(), x.shape())?;
-                check_scalar(name, *high, x.dtype(), x.shape())?;
-                return B::engine_binary(BinaryOp::Maximum, Input::Ref(x), b)
-                    .and_then(|low| B::engine_binary(BinaryOp::Minimum, Input::Owned(low), c))
-                    .map_err(|e| e.named(name));
-            }
+        }
+        if op == TernaryOp::Clamp && !x.dtype().is_float() {
+            return B::engine_binary(BinaryOp::Maximum, Input::Ref(x), b)
+                .and_then(|low| B::engine_binary(BinaryOp::Minimum, Input::Owned(low), c))
+                .map_err(|e| e.named(name));
         }
         let dtype = x.dtype();
         let tensors = [&b, &c].map(|input| input.tensor());

@@ -296,6 +296,7 @@ fn ignored_rows_have_zero_gradients_whatever_their_values() {
                 ignore_index: Some(-100),
                 label_smoothing,
                 reduction: Reduction::Sum,
+                ..Default::default()
             };
             let loss = |x: &T| x.reshape((2, 2))?.cross_entropy(&targets, options);
             for found in both_ways(dtype, loss, &[&ignored[..], &[1.0, 2.0]].concat()) {

@@ -16,12 +16,22 @@ use swath::Error;
 const EQUIVALENT: &[(&str, usize, Misreading, &str)] = &[
     ("relu", 0, READ_X_AS_Y, "relu_grad compares with 0, and x > 0 where y > 0"),
     ("relu6", 0, READ_X_AS_Y, "x lies between 0 and 6 where y does"),
+    ("xlogy", 0, READ_1_AS_A, AT_ZEROS),
+    ("xlogy", 0, READ_G_AS_A, AT_ZEROS),
+    ("xlogy", 0, READ_B_AS_A, AT_ZEROS),
+    ("xlogy", 0, READ_Y_AS_A, AT_ZEROS),
     ("clamp", 0, READ_Y_AS_A, "a lies between the bounds where y does"),
     ("clamp", 1, READ_Y_AS_A, "a is above its lower bound where y is"),
     ("clamp", 2, READ_Y_AS_A, "a is below its upper bound where y is"),
     ("clamp", 2, READ_Y_AS_B, "y is the upper bound where a or b is not below that"),
 ];
 
+const AT_ZEROS: &str =
+    "a matters where it is 0, and b not positive, where there are no differences";
+
+const READ_1_AS_A: Misreading = Misreading { value: "a", instead: None };
+const READ_G_AS_A: Misreading = Misreading { value: "a", instead: Some("g") };
+const READ_B_AS_A: Misreading = Misreading { value: "a", instead: Some("b") };
 const READ_X_AS_Y: Misreading = Misreading { value: "y", instead: Some("x") };
 const READ_Y_AS_A: Misreading = Misreading { value: "a", instead: Some("y") };
 const READ_Y_AS_B: Misreading = Misreading { value: "b", instead: Some("y") };

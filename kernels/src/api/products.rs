@@ -1,9 +1,12 @@
 //! Matrix products on the calling thread. `gemm.rs` defines the order of additions.
 
+use super::same_len;
+use crate::dispatch::run;
 use crate::gemm::{
     Epilogue, Factor, Gemm, GemmError, GemmPath, Indirect, MatMut, MatRef, PackedGemm, Windows,
     Workspace,
 };
+use crate::integer_gemm::IntegerGemm;
 
 /// Computes C ← α·A·B + β·C on this thread and returns the path that computed it. `c` is `[m, n]`;
 /// see [the module](mod@crate::gemm) for the order of additions, which is the same on every
@@ -200,4 +203,27 @@ pub fn gemm_windows_transposed<T: Factor>(
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<(), GemmError> {
     crate::gemm::product_with_transposed_windows(a, b, beta, c, workspace)
+}
+
+/// C ← A·B + C for integers, which wrap. The matrices `a` `[m, k]`, `b` `[k, n]` and `c` `[m, n]` are
+/// row-major; `shape` is `[m, k, n]`.
+///
+/// ```
+/// let mut c = [100, 0];
+/// swath_kernels::integer_gemm(&[1, 2], &[3, 4, 5, 6], [1, 2, 2], &mut c);
+/// assert_eq!(c, [113, 16]);
+/// ```
+///
+/// # Panics
+/// If a length is not that of the matrix.
+#[track_caller]
+pub fn integer_gemm(a: &[i64], b: &[i64], shape: [usize; 3], c: &mut [i64]) {
+    let (name, [m, k, n]) = ("integer_gemm", shape);
+    let len = |rows: usize, cols: usize| rows.checked_mul(cols).unwrap_or(usize::MAX);
+    same_len(name, a.len(), len(m, k));
+    same_len(name, b.len(), len(k, n));
+    same_len(name, c.len(), len(m, n));
+    if k > 0 && n > 0 {
+        run(IntegerGemm { a, b, k, n, c });
+    }
 }

@@ -45,6 +45,13 @@ use crate::simd::{Float, IntVector, Lanes, Mask, Vector};
 ///   of ln(1 + r) (f64).
 pub struct Log;
 
+/// `a ln b`, and 0 where `a` is zero, whatever number `b` is.
+///
+/// * Two roundings, that of [`Log`] and that of the product.
+/// * NaN in either gives NaN; elsewhere as the product: `b` of ±0 gives −∞ times the sign of `a`, below zero
+///   NaN.
+pub struct XLogY;
+
 /// `log2 x`.
 ///
 /// * Domain: numbers above zero, subnormal ones included; exact for powers of two.
@@ -318,3 +325,16 @@ macro_rules! logarithms {
     )*};
 }
 logarithms!(Log Log2 Log10);
+
+impl<E: Float> Map<E, 2> for XLogY
+where
+    Log: Map<E, 1>,
+{
+    const VECTORS: [usize; 2] = <Log as Map<E, 1>>::VECTORS;
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
+        let zero = simd.splat(E::ZERO);
+        zero.select(a.eq(zero) & b.eq(b), a * Log::apply(simd, [b]))
+    }
+}

@@ -1,4 +1,4 @@
-//! The exact remainder of a division.
+//! The exact remainder of a division, and the quotient rounded down.
 //!
 //! ```text
 //! while |a| / |b| is large in any lane:    there, a ← a mod 2^j b   (2^j b some 2^20 below a)
@@ -55,6 +55,15 @@ impl RemConstants for f64 {
     }
 }
 
+/// The quotient `a / b` rounded down, as Python's `//`: computed from the exact remainder, so that it is
+/// the integer below the exact quotient, not below the rounded one.
+///
+/// * `(a − r) / b` for the remainder r with the sign of `b`, rounded once for the difference and once for
+///   the quotient, hence an integer: exact below 2^22 (f64: 2^51), within 2 floats above.
+/// * Zero has the sign of `a / b`. A `b` of zero gives `a / b`; `a` infinite or NaN in either gives NaN;
+///   `b` infinite gives 0, or −1 where the signs differ and `a` is not zero.
+pub struct FloorDivide;
+
 /// The remainder for `a ≥ 0` and `b > 0` with a quotient below `LARGE`.
 #[inline(always)]
 fn small<E: Float, S: Lanes<E>>(simd: S, a: S::V, b: S::V, quotient: S::V) -> S::V {
@@ -88,5 +97,20 @@ impl<E: RemConstants> Map<E, 2> for Rem {
         let rest = copy_sign(simd, small(simd, rest, divisor, quotient), a);
         let rest = a.select(unchanged, rest);
         rest.select(defined, simd.splat(E::NAN))
+    }
+}
+
+impl<E: RemConstants> Map<E, 2> for FloorDivide {
+    const VECTORS: [usize; 2] = [2, 2];
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
+        let (zero, quotient) = (simd.splat(E::ZERO), a / b);
+        let rest = Rem::apply(simd, [a, b]);
+        let truncated = ((a - rest) / b).round_ties_even();
+        let above = (rest.lt(zero) & zero.lt(b)) | (zero.lt(rest) & b.lt(zero));
+        let whole = (truncated - simd.splat(E::ONE)).select(above, truncated);
+        let whole = copy_sign(simd, whole, quotient).select(whole.eq(zero), whole);
+        quotient.select(b.eq(zero), whole)
     }
 }

@@ -242,3 +242,26 @@ pub fn minimum(a: f64, b: f64) -> f64 {
         a
     }
 }
+
+/// The integer below the quotient, from the remainder with the sign of `b`, in 106 bits.
+pub fn floor_divide(a: f64, b: f64) -> f64 {
+    if b == 0.0 || a.is_nan() || b.is_nan() || a.is_infinite() {
+        return if a.is_infinite() && b != 0.0 { f64::NAN } else { a / b };
+    }
+    if b.is_infinite() {
+        return if a != 0.0 && (a < 0.0) != (b < 0.0) { -1.0 } else { 0f64.copysign(a / b) };
+    }
+    let rest = a % b;
+    let whole = DoubleDouble::from(a) - rest.into();
+    let truncated = (whole / b.into()).high.round();
+    let below = if rest != 0.0 && (rest < 0.0) != (b < 0.0) { truncated - 1.0 } else { truncated };
+    if below == 0.0 { below.copysign(a / b) } else { below }
+}
+
+/// `a ln b`; 0 where `a` is zero.
+pub fn xlogy(a: f64, b: f64) -> f64 {
+    match a == 0.0 && !b.is_nan() {
+        true => 0.0,
+        false => a * core_math::log(b),
+    }
+}

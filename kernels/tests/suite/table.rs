@@ -104,6 +104,7 @@ pub fn allowed(name: &str) -> f64 {
         "floor" | "ceil" | "round" | "trunc" | "relu" | "relu6" => 0.5,
         "exp" | "log" | "tanh" | "erf" => 0.7,
         "sin" | "cos" => 0.9,
+        "floor_divide" | "xlogy" => 2.0,
         "sigmoid" | "silu" | "gelu" | "gelu_tanh" | "softplus" | "mish" | "log_sigmoid" => 2.0,
         _ => 1.0,
     }

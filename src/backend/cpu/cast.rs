@@ -37,6 +37,14 @@ pub(super) fn cast(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
     })
 }
 
+/// `I32` and `U32` as `I64`, for what has no kernels of them; other tensors unchanged.
+pub(super) fn wide_integers(x: &CpuTensor) -> Result<CpuTensor> {
+    match x.dtype() {
+        DType::I32 | DType::U32 => cast(x, DType::I64),
+        _ => Ok(x.clone()),
+    }
+}
+
 /// Converts elements that are given as bits, so that the walk is compiled once per pair of sizes.
 fn convert<A: Pod + Send + Sync, B: Pod + Send + Sync>(
     x: &CpuTensor,

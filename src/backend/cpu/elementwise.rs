@@ -8,21 +8,24 @@
 //! ```
 //!
 //! Floats run the kernels of `swath_kernels::math`, integers the formulas of the op table. `u8` is computed
-//! in `i64` and truncated.
+//! in `i64` and truncated; so are `i32` and `u32`, in pieces that are converted to `i64`, which spares formulas
+//! of their own.
 
 use std::array::from_fn;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use bytemuck::Pod;
+use bytemuck::{Pod, cast_slice};
 use half::{bf16, f16};
-use swath_kernels::{Arg as Run, Block, BlockArg, Kernel, Place, Stored};
+use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Kernel, Place, Stored};
 
 use super::copy::AsBits;
-use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
+use super::table::{
+    binary_integer, binary_kernel, quotients_fit, ternary_kernel, unary_integer, unary_kernel,
+};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData, check_arithmetic, common};
-use crate::dtype::{DType, Element};
+use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -61,6 +64,9 @@ pub(super) fn unary(op: UnaryOp, mut x: [Arg<'_, CpuTensor>; 1]) -> Result<CpuTe
         DType::U8 if op.reference_integer().is_some() => {
             task.integers::<u8>(&|[x], y| unary_integer(op, x, y))
         }
+        DType::I32 | DType::U32 if op.reference_integer().is_some() => {
+            task.wide_integers(&|[x], y| unary_integer(op, x, y))
+        }
         _ => task.floats(unary_kernel(op)),
     }
 }
@@ -91,6 +97,13 @@ pub(super) fn binary(op: BinaryOp, mut operands: [Arg<'_, CpuTensor>; 2]) -> Res
         DType::U8 if op.reference_integer().is_some() => task.integers::<u8>(&|[a, b], y| {
             failed.fetch_or(!binary_integer(op, a, b, y), Relaxed);
         })?,
+        DType::I32 | DType::U32 if op.reference_integer().is_some() => {
+            let divides = op.divides_integers() && task.dtype == DType::I32;
+            task.wide_integers(&|[a, b], y| {
+                let fits = !divides || quotients_fit(a, b, y);
+                failed.fetch_or(!(fits && binary_integer(op, a, b, y)), Relaxed);
+            })?
+        }
         _ => return task.floats(binary_kernel(op)),
     };
     match failed.load(Relaxed) {
@@ -202,16 +215,61 @@ impl<'t, 'a, const N: usize> Task<'t, 'a, N> {
         })
     }
 
+    /// Runs an integer formula on `I32` or `U32`, in pieces that are converted to `i64` and back. The bits of
+    /// both dtypes go through one instance of [`Task::run`].
+    fn wide_integers(self, formula: Formula<'_, i64, N>) -> Result<CpuTensor> {
+        let is_signed = self.dtype == DType::I32;
+        for x in self.operands.iter_mut() {
+            if let Arg::Scalar(value) = x {
+                let int = if is_signed {
+                    i32::from_scalar(*value).into()
+                } else {
+                    u32::from_scalar(*value).into()
+                };
+                *x = Arg::Scalar(Scalar::Int(int));
+            }
+        }
+        let widen = |x: &[u32], y: &mut [i64]| match is_signed {
+            true => kernels::convert(cast_slice::<u32, i32>(x), y),
+            false => kernels::convert(x, y),
+        };
+        self.run::<u32>(cost::<i64>(true), &|x, shape, y| {
+            let (mut wide, mut result) = ([[0; COPIED]; N], [0; COPIED]);
+            for r in 0..shape.rows {
+                let row = x.map(|x| x.map(|x| x.row(r, shape.cols)));
+                let y = &mut y[r * shape.stride..][..shape.cols];
+                for (i, y) in y.chunks_mut(COPIED).enumerate() {
+                    let mut pieces = [Run::Scalar(0); N];
+                    for ((piece, wide), row) in pieces.iter_mut().zip(&mut wide).zip(row) {
+                        let run = row.map_or(Run::Slice(&*y), |x| part(x, i * COPIED, y.len()));
+                        *piece = match run {
+                            Run::Slice(x) => {
+                                widen(x, &mut wide[..x.len()]);
+                                Run::Slice(&wide[..x.len()])
+                            }
+                            Run::Scalar(x) => {
+                                widen(&[x], &mut wide[..1]);
+                                Run::Scalar(wide[0])
+                            }
+                        };
+                    }
+                    formula(pieces, &mut result[..y.len()]);
+                    kernels::convert(&result[..y.len()], y);
+                }
+            }
+        })
+    }
+
     /// Calls `f` on blocks of rows of the result, which threads share.
     fn run<T: Element<Stored = T> + Pod>(self, cost: Cost, f: Rows<'_, T, N>) -> Result<CpuTensor> {
-        let Task { op, operands, .. } = self;
+        let Task { op, operands, dtype } = self;
         let reused =
             operands.iter_mut().enumerate().find_map(|(k, x)| Some((k, Output::reuse(x)?)));
         let (in_place, mut out) = match reused {
             Some(reused) => reused,
             None => {
                 let shape = common(op, &operands.each_ref())?.0;
-                (N, Output::new(op, shape, T::DTYPE)?)
+                (N, Output::new(op, shape, dtype)?)
             }
         };
         let is_in_place = in_place < N;

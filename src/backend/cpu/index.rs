@@ -181,10 +181,22 @@ pub(super) fn scatter_add(
     check_dtype(op, x, source.dtype())?;
     check_same_shape(op, index, source)?;
     let selection = select(op, x, axis, index)?;
-    if matches!(dtype, DType::F16 | DType::BF16) && source.numel() > 0 {
-        let source = cast(source, DType::F32)?;
-        let mut sums = cast(x, DType::F32)?;
-        add(x, axis, index, &source, &selection, sums.as_slice_mut::<f32>()?)?;
+    let wide = match dtype {
+        DType::I32 | DType::U32 => DType::I64,
+        dtype => dtype.at_least_f32(),
+    };
+    if wide != dtype && source.numel() > 0 {
+        let (source, mut sums) = (cast(source, wide)?, cast(x, wide)?);
+        match wide {
+            DType::I64 => {
+                let sums = sums.as_slice_mut::<i64>()?;
+                add(x, axis, index, &source, &selection, sums)?;
+            }
+            _ => {
+                let sums = sums.as_slice_mut::<f32>()?;
+                add(x, axis, index, &source, &selection, sums)?;
+            }
+        }
         return cast(&sums, dtype);
     }
     let mut out = copy::copied(op, x)?;

@@ -10,10 +10,12 @@
 //!    the product has few rows or is a batch that is not a stack of rows.
 //! 5. The bias is added as the tiles of C are written, and the activation is applied in the cache.
 //! 6. If C is too small to be cut, threads share k (`along_k.rs`).
+//! 7. Products of `I64` are plain loops (`integers.rs`).
 
 mod along_k;
 mod batch;
 mod finish;
+mod integers;
 mod part;
 
 use bytemuck::Pod;
@@ -61,6 +63,9 @@ factor! { f32, None; f64, None; f16, Some(kernels::convert); bf16, Some(kernels:
 pub(super) fn matmul(a: &CpuTensor, b: &CpuTensor) -> Result<CpuTensor> {
     let op = "matmul";
     check_dtype(op, a, b.dtype())?;
+    if a.dtype() == DType::I64 {
+        return integers::matmul(op, a, b);
+    }
     Ok(product(op, a, b, After::default())?.0)
 }
 
@@ -253,6 +258,22 @@ pub(super) fn refused(op: &'static str) -> impl Fn(GemmError) -> Error + Copy {
     move |error| Error::InvalidArgument { op, reason: error.to_string() }
 }
 
+/// Number of leading axes, and the extents m, k and n.
+fn extents(op: &'static str, a: &CpuTensor, b: &CpuTensor) -> Result<(usize, [usize; 3])> {
+    let (lhs, rhs) = (*a.shape(), *b.shape());
+    let mismatch = Err(Error::ShapeMismatch { op, lhs, rhs });
+    if lhs.ndim() < 2 || lhs.ndim() != rhs.ndim() {
+        return mismatch;
+    }
+    let lead = lhs.ndim() - 2;
+    let [m, k] = [lhs.dim(lead), lhs.dim(lead + 1)];
+    let [k_b, n] = [rhs.dim(lead), rhs.dim(lead + 1)];
+    if k != k_b || lhs.dims()[..lead] != rhs.dims()[..lead] {
+        return mismatch;
+    }
+    Ok((lead, [m, k, n]))
+}
+
 /// Computes a product with an epilogue; adds it to `onto` if present.
 fn typed<T: Factor>(
     op: &'static str,
@@ -261,17 +282,7 @@ fn typed<T: Factor>(
     after: After<'_>,
     onto: Option<Output>,
 ) -> Result<Both> {
-    let mismatch = || Error::ShapeMismatch { op, lhs: *a.shape(), rhs: *b.shape() };
-    let (rank, rank_b) = (a.shape().ndim(), b.shape().ndim());
-    if rank < 2 || rank != rank_b {
-        return Err(mismatch());
-    }
-    let lead = rank - 2;
-    let [m, k] = [a.shape().dim(lead), a.shape().dim(lead + 1)];
-    let [k_b, n] = [b.shape().dim(lead), b.shape().dim(lead + 1)];
-    if k != k_b || a.shape().dims()[..lead] != b.shape().dims()[..lead] {
-        return Err(mismatch());
-    }
+    let (lead, [m, k, n]) = extents(op, a, b)?;
     let After { bias, activation, keep_sums } = after;
     let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
     let finish = Finish {

@@ -29,6 +29,7 @@ use swath_kernels::reduce::{
 };
 use swath_kernels::{Accumulate, Pairwise, PairwiseSum, Partial, reduce_columns};
 
+use super::cast::{cast, wide_integers};
 use super::working::for_float;
 use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, reduced_dtype};
@@ -73,6 +74,10 @@ pub(super) fn part_len(len: usize, parts: usize) -> usize {
 
 pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
     let dtype = reduced_dtype(op, x.dtype(), *x.shape())?;
+    let is_logical = matches!(op, ReduceOp::Any | ReduceOp::All);
+    if matches!(x.dtype(), DType::I32 | DType::U32) && !is_logical {
+        return cast(&reduce(op, &wide_integers(x)?, axes)?, dtype);
+    }
     let plan = Plan::new(op.name(), x, axes)?;
     if op.needs_elements() && plan.count == 0 && plan.shape.numel() > 0 {
         return Err(Error::EmptyReduction { op: op.name(), shape: *x.shape() });

@@ -20,10 +20,10 @@ use swath_kernels::{
 
 use super::rows::{for_each_row, in_groups};
 use super::working::{Working, for_float};
-use super::{CpuTensor, Output, copy};
+use super::{CpuTensor, Output, cast, copy};
 use crate::backend::TensorData;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::ScanOp;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
@@ -52,9 +52,6 @@ struct Extents {
 pub(super) fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
     let (name, dtype, shape) = (op.name(), x.dtype(), *x.shape());
     shape.check_axis(name, axis)?;
-    if !dtype.has_arithmetic() {
-        return Err(Error::UnsupportedDType { op: name, dtype, shape });
-    }
     let extents = Extents {
         above: shape.dims()[..axis].iter().product(),
         n: shape.dim(axis),
@@ -65,8 +62,8 @@ pub(super) fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> 
     if shape.numel() == 0 {
         return Ok(out.finish());
     }
-    let x = copy::contiguous(name, x)?;
-    match dtype {
+    let x = copy::contiguous(name, &cast::wide_integers(x)?)?;
+    match x.dtype() {
         DType::I64 => integers::<i64>(op, extents, x.run(), out.elements()),
         DType::U8 | DType::Bool => integers::<u8>(op, extents, x.run(), out.elements()),
         _ => for_float!(name, x, T => {

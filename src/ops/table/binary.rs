@@ -143,6 +143,31 @@ macro_rules! binary {
                 gradient_b: (g, a, b, y) => g.mul(y.sub(a)?.div(b)?);
             }
             {
+                /// Quotient rounded down, as Python's `//`: the largest integer that is not above the exact
+                /// quotient. It goes with the remainder that has the sign of `b`, `a - b ·
+                /// floor_divide(a, b)`; [`rem`](Tensor::rem), which has the sign of `a`, goes with the
+                /// truncated quotient. Floats divided by 0 give `a / b`. For integers, division by zero
+                /// and overflow of the quotient are errors.
+                floor_divide, FloorDivide;
+                value: |a, b| crate::ops::floor_divide(a, b);
+                integer: (|a, b| {
+                    let below = |q| q - i64::from(a % b != 0 && (a < 0) != (b < 0));
+                    a.checked_div(b).map(below)
+                });
+                domain: 2.2, 2.8; 1.0, 1.05;
+                gradient_a: (g) => g.zeros_like();
+                gradient_b: (g) => g.zeros_like();
+            }
+            {
+                /// `a · ln b`, and 0 where `a` is 0, even if `b` is 0, negative or infinite; NaN if either
+                /// is. Where `a` is 0 and `b` is not positive, the derivatives are 0.
+                xlogy, XLogY;
+                value: |a, b| if a == 0.0 && !b.is_nan() { 0.0 } else { a * b.ln() };
+                domain: -4.0, 4.0; 0.3, 3.0;
+                gradient_a: (g, a, b) => g.mul(b.one_beside_zeros(a)?.log()?);
+                gradient_b: (g, a, b) => g.mul(a.div(b.one_beside_zeros(a)?)?);
+            }
+            {
                 /// Leaky rectified linear unit: `a` where `a ≥ 0`, else `a · b`. The derivative at
                 /// 0 is `b`.
                 leaky_relu, LeakyRelu;

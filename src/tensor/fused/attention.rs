@@ -1,6 +1,7 @@
 //! `scaled_dot_product_attention`.
 
 use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, record, rule_keeping};
+use crate::autodiff::is_grad_enabled;
 use crate::backend::{Backend, check_mask};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -14,7 +15,8 @@ use crate::tensor::Tensor;
 #[derive(Clone, Copy, Debug)]
 pub struct Attention<'a, B: Backend> {
     /// Mask that broadcasts to `[…, t, s]`. A `Bool` mask is true where a query may attend to a
-    /// key. A float mask is added to the scaled scores. It has no gradient.
+    /// key. A float mask, or bias, is added to the scaled scores. If it is tracked, it has a gradient, for
+    /// which the scores of all heads are in memory at once.
     pub mask: Option<&'a Tensor<B>>,
     /// If true, query i attends to keys `0..=i + (s - t)` only: for s = t, to no later position.
     pub causal: bool,
@@ -35,7 +37,12 @@ impl<B: Backend> Tensor<B> {
     /// `softmax(scale · q·kᵀ + mask) · v` with queries `self` `[…, t, d]`, keys `[…, s, d]` and
     /// values `[…, s, e]`. Leading axes must be equal. The result is `[…, t, e]`.
     ///
-    /// The scores of all heads are never held at once, neither here nor in the backward pass. A
+    /// Queries may be grouped: with h heads of queries `[…, h, t, d]`, keys and values may have fewer heads,
+    /// a divisor of h, each of which serves consecutive heads of queries (Ainslie et al., 2023). They are not
+    /// repeated in memory.
+    ///
+    /// Without a tracked mask the scores of all heads are never held at once, neither here nor in the
+    /// backward pass. A
     /// query that may attend to no key gets zeros. Without a mask, a query with scores beyond about
     /// 1e9 (`f64`: 1e18) may get NaN or infinities, since the largest score is rounded before it is
     /// subtracted. For the backward pass of 16-bit floats the result is kept in `f32`.
@@ -61,7 +68,8 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers;
-    /// [`Error::InvalidArgument`] for a tracked mask or a dropout probability outside `[0, 1)`.
+    /// [`Error::InvalidArgument`] for a dropout probability outside `[0, 1)`; [`Error::TooManyAxes`] for
+    /// grouped queries of eight axes.
     pub fn scaled_dot_product_attention(
         &self,
         keys: &Tensor<B>,
@@ -81,6 +89,9 @@ impl<B: Backend> Tensor<B> {
         x.check_float(op)?;
         x.check_dtype(op, keys.dtype())?;
         x.check_dtype(op, values.dtype())?;
+        if let Some(groups) = groups(x, keys) {
+            return x.grouped_attention(keys, values, options, groups);
+        }
         let rank = x.rank();
         let lead = rank.saturating_sub(2);
         let fits = rank >= 2
@@ -105,6 +116,10 @@ impl<B: Backend> Tensor<B> {
             causal: options.causal,
             dropout: options.dropout,
         };
+        if is_grad_enabled() && mask.as_ref().is_some_and(Tensor::is_tracked) {
+            let y = x.attention_composite(keys, values, mask.as_ref(), &parameters);
+            return y.map_err(|e| e.named(op));
+        }
         let fused = FusedOp::Attention {
             q: x.data(),
             k: keys.data(),
@@ -119,6 +134,46 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, y, &inputs, |_| {
             attention_rule(inputs, mask, [largest, inverse, unrounded], parameters)
         }))
+    }
+
+    /// Attention of queries `[…, h, t, d]` in `groups` of consecutive heads: as `[…, h / groups, groups, t, d]`,
+    /// with keys and values repeated along the new axis by a stride of 0.
+    fn grouped_attention(
+        &self,
+        keys: &Tensor<B>,
+        values: &Tensor<B>,
+        options: Attention<'_, B>,
+        groups: usize,
+    ) -> Result<Self> {
+        let op = "scaled_dot_product_attention";
+        let head = self.rank() - 3;
+        let split = |x: &Tensor<B>| {
+            let dims = x.dims().iter().enumerate();
+            let split = dims.flat_map(|(axis, &dim)| match axis == head {
+                true => [Some(dim / groups), Some(groups)],
+                false => [Some(dim), None],
+            });
+            x.reshape(split.flatten().collect::<Shape>())
+        };
+        let repeated = |x: &Tensor<B>| {
+            let x = x.unsqueeze(-3)?;
+            let axis = x.rank() - 3;
+            x.broadcast_to(x.shape().with_axis(axis, Some(groups)))
+        };
+        if values.rank() != self.rank() || values.dims()[..=head] != keys.dims()[..=head] {
+            return Err(Error::ShapeMismatch { op, lhs: *keys.shape(), rhs: *values.shape() });
+        }
+        let scores: Shape =
+            self.dims()[..head + 2].iter().copied().chain([keys.dims()[head + 1]]).collect();
+        let mask = options.mask.map(|mask| split(&expanded_mask(op, mask, &scores, self.dtype())?));
+        let mask = mask.transpose()?;
+        let steps = || {
+            let options = Attention { mask: mask.as_ref(), ..options };
+            let (keys, values) = (repeated(keys)?, repeated(values)?);
+            let y = split(self)?.scaled_dot_product_attention(&keys, &values, options)?;
+            y.flatten(head, head + 1)
+        };
+        steps().map_err(|e| e.named(op))
     }
 
     /// Defines [`Tensor::scaled_dot_product_attention`]. `mask` has the shape of the scores and is
@@ -202,6 +257,17 @@ fn attention_rule<B: Backend>(
     })
 }
 
+/// Heads of queries for each head of keys, if there are more of them and the other leading axes are equal.
+fn groups<B: Backend>(queries: &Tensor<B>, keys: &Tensor<B>) -> Option<usize> {
+    let head = queries.rank().checked_sub(3)?;
+    let (q, k) = (queries.dims(), keys.dims());
+    if keys.rank() != queries.rank() || q[..head] != k[..head] || q[head + 2] != k[head + 2] {
+        return None;
+    }
+    let is_grouped = k[head] > 0 && q[head] > k[head] && q[head].is_multiple_of(k[head]);
+    is_grouped.then(|| q[head] / k[head])
+}
+
 /// Checks the mask and broadcasts it to the shape of the scores.
 fn expanded_mask<B: Backend>(
     op: &'static str,
@@ -209,11 +275,6 @@ fn expanded_mask<B: Backend>(
     scores: &Shape,
     dtype: DType,
 ) -> Result<Tensor<B>> {
-    if mask.is_tracked() {
-        let reason =
-            format!("expected an untracked mask: detach the one of shape {}", mask.shape());
-        return Err(Error::InvalidArgument { op, reason });
-    }
     if mask.dtype() != DType::Bool && mask.dtype() != dtype {
         let (lhs, rhs, shape) = (dtype, mask.dtype(), *mask.shape());
         return Err(Error::DTypeMismatch { op, lhs, rhs, shape });

@@ -62,16 +62,18 @@ impl<B: Backend> Tensor<B> {
         Ok(sum)
     }
 
-    /// Inner product of each row, `[…, n] × […, n] → […]`, for floats of one shape and dtype.
+    /// Inner product of each row, `[…, n] × […, n] → […]`, for floats or `I64` of one shape and dtype.
     pub(crate) fn dot_rows(&self, rhs: &Tensor<B>) -> Result<Self> {
         B::engine_dot(self, rhs)
     }
 
     pub(crate) fn dot_body(x: &Tensor<B>, rhs: &Tensor<B>) -> Result<Self> {
-        match kernel::<B, 1>(&FusedOp::Dot { a: x.data(), b: rhs.data() })? {
+        let is_float = x.dtype().is_float();
+        let fused = FusedOp::Dot { a: x.data(), b: rhs.data() };
+        match if is_float { kernel::<B, 1>(&fused)? } else { None } {
             Some([y]) => Ok(record("dot", y, &[x, rhs], |_| dot_rule(x, rhs))),
             None => {
-                let wide = B::wide(Some(x.data()));
+                let wide = if is_float { B::wide(Some(x.data())) } else { x.dtype() };
                 let [a, b] = [x, rhs].map(|factor| factor.to_dtype(wide));
                 a?.mul(&b?)?.sum(Some(&[x.rank() - 1]), false)?.to_dtype(x.dtype())
             }

@@ -211,9 +211,9 @@ impl Fill {
                     1 => rng.below(20) as i64 - 10,
                     _ => rng.next_u64() as i64,
                 };
-                let forbidden = dtype == DType::U8 && integer & 255 == 0;
                 let divisor = matches!(self.specials, Specials::Divisors);
-                match divisor && (forbidden || integer == 0 || integer == -1) {
+                let stored = || host(dtype, [Scalar::Int(integer)].into_iter()).get(0);
+                match divisor && stored().is_none_or(|x| matches!(x.to_i64(), 0 | -1)) {
                     true => Scalar::Int(3),
                     false => Scalar::Int(integer),
                 }

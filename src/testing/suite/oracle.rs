@@ -14,7 +14,7 @@ pub enum Program {
     /// x.
     Softmax { axis: isize, log: bool },
     /// Logits, targets.
-    CrossEntropy(CrossEntropy),
+    CrossEntropy(CrossEntropy<'static>),
     /// x, weight unless `bias_alone`, bias.
     LayerNorm { eps: f64, bias_alone: bool },
     /// x, weight.
@@ -41,7 +41,16 @@ impl Program {
         let y = match *self {
             Program::Softmax { axis, log: false } => x.softmax(axis),
             Program::Softmax { axis, log: true } => x.log_softmax(axis),
-            Program::CrossEntropy(options) => x.cross_entropy(&xs[1], options),
+            Program::CrossEntropy(CrossEntropy {
+                ignore_index,
+                label_smoothing,
+                reduction,
+                ..
+            }) => {
+                let options =
+                    CrossEntropy { weight: None, ignore_index, label_smoothing, reduction };
+                x.cross_entropy(&xs[1], options)
+            }
             Program::LayerNorm { eps, bias_alone: true } => x.layer_norm(None, xs.get(1), eps),
             Program::LayerNorm { eps, .. } => x.layer_norm(xs.get(1), xs.get(2), eps),
             Program::RmsNorm { eps } => x.rms_norm(xs.get(1), eps),

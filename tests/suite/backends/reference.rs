@@ -2,7 +2,7 @@
 
 use crate::testing::suite::backends::{movement, provided};
 use swath::ops::ReduceOp;
-use swath::{Backend, DType, Error, Scalar, TensorData};
+use swath::{Backend, DType, Scalar, TensorData};
 
 use crate::support::agree::Reference;
 use crate::support::inputs::Input;
@@ -18,16 +18,13 @@ fn edges_are_as_documented_on_the_reference() {
 fn the_reference_refuses_what_is_undefined() {
     for dtype in DType::ALL {
         let x = Input::of(dtype, 2, &[Scalar::Int(1), Scalar::Int(2)]).on::<Reference>();
-        let arithmetic = !matches!(dtype, DType::Bool | DType::I32 | DType::U32);
+        let arithmetic = dtype != DType::Bool;
         assert_eq!(Reference::add(&x, &x).is_ok(), arithmetic, "{dtype}");
         assert_eq!(Reference::neg(&x).is_ok(), arithmetic, "{dtype}");
         assert_eq!(Reference::exp(&x).is_ok(), dtype.is_float(), "{dtype}");
         assert_eq!(Reference::mean(&x, None, false).is_ok(), dtype.is_float(), "{dtype}");
-        let sum = Reference::reduce(ReduceOp::Sum, &x, &[0]);
-        match dtype {
-            DType::I32 | DType::U32 => assert!(matches!(sum, Err(Error::UnsupportedDType { .. }))),
-            _ => assert_eq!(sum.unwrap().dtype(), dtype.accumulated()),
-        }
+        let sum = Reference::reduce(ReduceOp::Sum, &x, &[0]).unwrap();
+        assert_eq!(sum.dtype(), dtype.accumulated());
     }
 }
 

@@ -285,6 +285,11 @@ fn with_parameters(op: &str, s: &mut Suite) {
             s.add("equal parts", &[&[2, 3], &[2, 3]], &ALL, |xs| T::cat(&[&xs[0], &xs[1]], 0));
             s.add("with itself", &[&[2, 3]], &ALL, |xs| T::cat(&[&xs[0], &xs[0]], 0));
         }
+        "logaddexp" => {
+            s.add("equal shapes", &[&[2, 3], &[2, 3]], &ALL, |xs| xs[0].logaddexp(&xs[1]));
+            s.add("broadcast", &[&[2, 1], &[3]], &ALL, |xs| xs[0].logaddexp(&xs[1]));
+            s.add("with itself", &[&[2, 3]], &ALL, |xs| xs[0].logaddexp(&xs[0]));
+        }
         "where_cond" => {
             let mask = tensor![bool; [true, false, true], [false, false, true]];
             let f = move |xs: &[T]| T::where_cond(&mask, &xs[0], &xs[1]);

@@ -192,6 +192,11 @@ const PARAMETRIC: &[Entry] = &[
         ],
     ),
     (
+        "logaddexp",
+        "`ln(e^a + e^b)`, without overflow.",
+        &[("a", "g σ(a - b)"), ("b", "g σ(b - a)")],
+    ),
+    (
         "where_cond",
         "a where the mask is not 0, else b.",
         &[("a", "g where chosen, else 0"), ("b", "g where chosen, else 0")],
@@ -307,6 +312,27 @@ pub struct Composed {
 
 /// Methods made of recorded ops.
 pub const COMPOSED: &[Composed] = &[
+    Composed {
+        name: "clamp_min",
+        formula: "`clamp` with one bound; also `clamp_max`.",
+        ops: "`clamp`; of integers `maximum`, `minimum`",
+    },
+    Composed {
+        name: "nan_to_num",
+        formula: "Other numbers for NaN and infinities.",
+        ops: "`where_cond`",
+    },
+    Composed {
+        name: "softplus_with",
+        formula: "`ln(1 + e^(beta x)) / beta`; x above a threshold.",
+        ops: "`mul`, `softplus`, `div`, `where_cond`",
+    },
+    Composed {
+        name: "nll",
+        formula: "`-x[target]` of each row, and `cross_entropy` with weights of classes or probabilities as \
+                  targets.",
+        ops: "`log_softmax`, `gather`, `index_select`, `mul`, `where_cond`, `mean`, `sum`",
+    },
     Composed {
         name: "stack",
         formula: "Tensors joined along a new axis.",

@@ -60,6 +60,17 @@ functions2! {
         (f64::INFINITY, 2.0), (2.0, f64::INFINITY), (-2.0, f64::NEG_INFINITY), (f64::INFINITY, f64::INFINITY),
         (12_582_911.0, 3.0), (8_388_607.5, 1.0), (4_194_303.5, 0.5), (-1e-45, 1e-40)
     ];
+    floor_divide FloorDivide narrowed!(reference::floor_divide), reference::floor_divide, reference::floor_divide,
+        [[(-1e9, 1e9), (-3.0, 3.0)], [(-40.0, 40.0), (-4.0, 4.0)], [(0.0, 1e300), (0.0, 1e-300)]], [
+        (1.0, 0.1), (-1.0, 0.1), (6.0, 3.0), (-6.0, 3.0), (7.0, -2.0), (-7.0, -2.0), (3.4e38, 1e-45), (1e-45, 3e38), (-1e-45, 3e38),
+        (0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (-0.0, 2.0), (f64::INFINITY, 2.0), (2.0, f64::INFINITY),
+        (-2.0, f64::INFINITY), (12_582_911.0, 3.0), (8_388_607.5, 1.0), (-4_194_303.5, 0.5)
+    ];
+    xlogy XLogY |a, b| reference::xlogy(a.into(), b.into()) as f32, reference::xlogy, reference::xlogy,
+        [[(-4.0, 4.0), (0.0, 10.0)], [(-1e-3, 1e3), (0.999, 1.001)], [(0.0, 1e-300), (0.0, 1e300)]], [
+        (0.0, 0.0), (-0.0, 0.0), (0.0, -1.0), (0.0, f64::INFINITY), (0.0, f64::NAN), (f64::NAN, 1.0), (1.0, 0.0), (-1.0, 0.0),
+        (1.0, -1.0), (f64::INFINITY, 1.0), (f64::INFINITY, 2.0), (1e-45, 2.0), (3e38, 3e38), (-3.0, 1.0)
+    ];
     leaky_relu LeakyRelu narrowed!(|a, b| if a < 0.0 { a * b } else { a }),
         |a, b| if a < 0.0 { a * b } else { a }, |a, b| if a < 0.0 { a * b } else { a }, [], [];
     elu Elu |a, b| reference::elu_wide(a.into(), b.into()) as f32, reference::elu_wide, reference::elu,

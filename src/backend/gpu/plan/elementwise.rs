@@ -82,8 +82,7 @@ impl Function {
 
     /// True if elements can make it fail.
     pub fn has_faults(self) -> bool {
-        let divides = |op| matches!(op, BinaryOp::Div | BinaryOp::Rem);
-        matches!(self, Function::Binary(op, store) if divides(op) && !is_float(store))
+        matches!(self, Function::Binary(op, store) if op.divides_integers() && !is_float(store))
     }
 
     /// A name for messages and for the files of kernels: `exp_f32`.
@@ -107,7 +106,7 @@ impl Function {
     fn expression(self) -> Option<String> {
         Some(match self {
             Function::Unary(op, x) if is_float(x) => unary(op).to_owned(),
-            Function::Unary(op, x) => integer_unary(op, x)?.to_owned(),
+            Function::Unary(op, x) => integer_unary(op, x)?,
             Function::Binary(op, x) if is_float(x) => binary(op).to_owned(),
             Function::Binary(op, _) => integer_binary(op)?.to_owned(),
             Function::Ternary(op, x) if is_float(x) => ternary(op).to_owned(),
@@ -265,7 +264,7 @@ impl Function {
     fn put_number(self, words: &mut Words, k: usize, number: Scalar) {
         let (stores, result) = self.stores();
         match stores.get(k).copied().unwrap_or(result) {
-            Store::F32 => words[4 + k] = (number.to_f64() as f32).to_bits(),
+            Store::F32 => words[4 + k] = f32::from_scalar(number).to_bits(),
             Store::F16 => {
                 let x = half::f16::from_f64(number.to_f64());
                 words[4 + k] = x.to_f32().to_bits();

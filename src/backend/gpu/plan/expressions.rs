@@ -73,24 +73,23 @@ pub(super) fn unary(op: UnaryOp) -> &'static str {
 }
 
 /// The functions of one integer; `None` for those that the table does not define.
-pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<&'static str> {
-    let is_signed = store == Store::I64;
-    Some(match op {
+pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<String> {
+    let is_signed = matches!(store, Store::I64 | Store::I32);
+    let text = match op {
         UnaryOp::Neg if is_signed => "-a",
         UnaryOp::Neg => "(0u - a)",
-        UnaryOp::Abs if is_signed => "select(a, -a, a < i64(0))",
-        UnaryOp::Sign if is_signed => {
-            "select(select(i64(0), i64(-1), a < i64(0)), i64(1), a > i64(0))"
-        }
+        UnaryOp::Abs if is_signed => "select(a, -a, a < T(0))",
+        UnaryOp::Sign if is_signed => "select(select(T(0), T(-1), a < T(0)), T(1), a > T(0))",
         UnaryOp::Sign => "min(a, 1u)",
         UnaryOp::Square => "a * a",
-        UnaryOp::Relu if is_signed => "max(a, i64(0))",
-        UnaryOp::Relu6 if is_signed => "min(max(a, i64(0)), i64(6))",
+        UnaryOp::Relu if is_signed => "max(a, T(0))",
+        UnaryOp::Relu6 if is_signed => "min(max(a, T(0)), T(6))",
         UnaryOp::Relu6 => "min(a, 6u)",
         UnaryOp::Abs | UnaryOp::Relu => "a",
         UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => "a",
         _ => return None,
-    })
+    };
+    Some(text.replace("T(", &format!("{}(", store.working())))
 }
 
 /// The functions of two floats.
@@ -110,6 +109,8 @@ pub(super) fn binary(op: BinaryOp) -> &'static str {
         BinaryOp::Pow => "power(a, b)",
         BinaryOp::Hypot => "length_of(a, b)",
         BinaryOp::Rem => "remainder(a, b)",
+        BinaryOp::FloorDivide => "floored_quotient(a, b)",
+        BinaryOp::XLogY => "select(a * logarithm(b), 0.0, a == 0.0 && !is_nan(b))",
         BinaryOp::LeakyRelu => "select(a * b, a, a >= 0.0)",
         BinaryOp::Elu => "select(b * exponential_minus_1(a), a, a >= 0.0)",
         BinaryOp::ErfGrad => "a * error_slope(b)",
@@ -146,6 +147,7 @@ pub(super) fn integer_binary(op: BinaryOp) -> Option<&'static str> {
         BinaryOp::Minimum => "min(a, b)",
         BinaryOp::Div => "a / divisor(a, b, i)",
         BinaryOp::Rem => "a % divisor(a, b, i)",
+        BinaryOp::FloorDivide => "floored(a, divisor(a, b, i))",
         _ => return None,
     })
 }
@@ -161,16 +163,18 @@ pub(super) fn ternary(op: TernaryOp) -> &'static str {
     }
 }
 
-/// The function that notes divisions without a quotient and divides by 1 instead.
+/// The function that notes divisions without a quotient and divides by 1 instead, and the quotient rounded down.
 pub(super) fn divisor(store: Store) -> String {
     let t = store.working();
     let overflows = match store {
-        Store::I64 => " || (b == i64(-1) && a != i64(0) && a == -a)",
-        _ => "",
+        Store::I64 | Store::I32 => format!(" || (b == {t}(-1) && a != {t}(0) && a == -a)"),
+        _ => String::new(),
     };
     format!(
         "fn divisor(a: {t}, b: {t}, i: u32) -> {t} {{\n    \
-         if b == {t}(0){overflows} {{\n        fault(i);\n        return {t}(1);\n    }}\n    return b;\n}}"
+         if b == {t}(0){overflows} {{\n        fault(i);\n        return {t}(1);\n    }}\n    return b;\n}}\n\
+         fn floored(a: {t}, b: {t}) -> {t} {{\n    let q = a / b;\n    \
+         return select(q, q - {t}(1), a % b != {t}(0) && (a < {t}(0)) != (b < {t}(0)));\n}}"
     )
 }
 

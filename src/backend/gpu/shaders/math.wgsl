@@ -410,6 +410,18 @@ fn remainder(a: f32, b: f32) -> f32 {
     return bitcast<f32>((bitcast<u32>(a) & 0x80000000u) | (exponent << 23u) | (rest & 0x7fffffu));
 }
 
+// The quotient rounded down, from the exact remainder.
+fn floored_quotient(a: f32, b: f32) -> f32 {
+    if b == 0.0 || is_nan(a) || is_nan(b) { return a / b; }
+    if is_infinite(a) { return nan(); }
+    let rest = remainder(a, b);
+    let truncated = select(round((a - rest) / b), 0.0, is_infinite(b));
+    let is_above = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+    let whole = select(truncated, truncated - 1.0, is_above);
+    let zero = bitcast<f32>((bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u);
+    return select(whole, zero, whole == 0.0);
+}
+
 fn logistic(x: f32) -> f32 {
     let e = exponential(-abs(x));
     return select(1.0, e, x < 0.0) / (1.0 + e);

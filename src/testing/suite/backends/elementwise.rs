@@ -59,7 +59,7 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
 fn second_operands(op: BinaryOp) -> Specials {
     match op {
         BinaryOp::TanhGrad | BinaryOp::SigmoidGrad => Specials::Unit,
-        BinaryOp::Div | BinaryOp::Rem => Specials::Divisors,
+        BinaryOp::Div | BinaryOp::Rem | BinaryOp::FloorDivide => Specials::Divisors,
         _ => Specials::All,
     }
 }

@@ -18,21 +18,29 @@ fn integers(dtype: DType, values: &[i64], arrangement: Arrangement) -> Input {
 pub fn divisions_that_fail_are_errors<B: Tested>() {
     let mut seen = Disagreements::default();
     for arrangement in Arrangement::ALL {
-        let rows: [(DType, &[i64], &[i64], bool); 6] = [
+        let rows: [(DType, &[i64], &[i64], bool); 11] = [
             (DType::I64, &[7, 8, 9], &[1, 2, 0], true),
             (DType::I64, &[7, i64::MIN, 9], &[-1], true),
             (DType::I64, &[7, i64::MAX, 9], &[-1], false),
             (DType::I64, &[i64::MIN], &[1, -2], false),
             (DType::U8, &[200, 3], &[1, 7, 0], true),
             (DType::U8, &[200, 3], &[255], false),
+            (DType::I32, &[7, 8, 9], &[1, 2, 0], true),
+            (DType::I32, &[7, i32::MIN.into(), 9], &[-1], true),
+            (DType::I32, &[7, i32::MAX.into(), 9], &[-1, -2], false),
+            (DType::U32, &[7, 8, 9], &[1, 2, 0], true),
+            (DType::U32, &[u32::MAX.into(), 3], &[u32::MAX.into(), 7], false),
         ];
-        for (dtype, a, b, fails) in rows {
+        for (dtype, a, b, fails) in rows.into_iter().filter(|row| B::DTYPES.contains(&row.0)) {
             let (a, b) = (integers(dtype, a, arrangement), integers(dtype, b, arrangement));
-            let got = B::binary(BinaryOp::Div, &a.on::<B>(), &b.on::<B>());
             let (x, y) = (a.on::<Reference>(), b.on::<Reference>());
-            let want = Reference::binary(BinaryOp::Div, &x, &y);
-            assert_eq!(matches!(want, Err(Error::IntegerDivision { .. })), fails);
-            seen.compare::<B>(|| format!("{dtype} {arrangement:?}"), got, want, &EXACT);
+            for op in BinaryOp::ALL.iter().copied().filter(|op| op.divides_integers()) {
+                let got = B::binary(op, &a.on::<B>(), &b.on::<B>());
+                let want = Reference::binary(op, &x, &y);
+                assert_eq!(matches!(want, Err(Error::IntegerDivision { .. })), fails);
+                let context = || format!("{} {dtype} {arrangement:?}", op.name());
+                seen.compare::<B>(context, got, want, &EXACT);
+            }
             for number in [0, -1, 3] {
                 let number = Scalar::Int(number);
                 let got = B::binary(BinaryOp::Div, Arg::Owned(a.on::<B>()), Arg::Scalar(number));

@@ -233,14 +233,29 @@ pub fn products_with_special_values_agree<B: Tested>() {
     seen.finish();
 }
 
-pub fn products_of_integers_are_errors<B: Tested>() {
+/// Those of `I64` wrap; other integers are errors.
+pub fn products_of_integers_agree<B: Tested>() {
     let mut seen = Disagreements::default();
-    for dtype in dtypes::<B>() {
-        let a = Matrix::new(dtype, &[2, 2], Plain, || Scalar::Int(1));
-        let (ours, theirs) = (a.on::<B>(), a.on::<Reference>());
-        let (got, want) = (B::matmul(&ours, &ours), Reference::matmul(&theirs, &theirs));
-        assert_eq!(want.is_ok(), dtype.is_float());
-        seen.compare::<B>(|| dtype.name().to_owned(), got, want, &Tolerance::EXACT);
+    let mut rng = Rng(71);
+    for dtype in dtypes::<B>().filter(|dtype| !dtype.is_float()) {
+        let storages =
+            [Plain, Transposed, Window, Stepped, Flipped, RepeatedRow, RepeatedColumn, SharedBatch];
+        for (turn, &a_storage) in storages.iter().enumerate() {
+            let b_storage = storages[(turn * 3 + 1) % storages.len()];
+            for [m, k, n] in [[1, 1, 1], [3, 4, 5], [2, 9, 1], [0, 3, 2], [2, 0, 3], [5, 70, 261]] {
+                for lead in [&[][..], &[3], &[2, 2]] {
+                    let mut draw = || Scalar::Int(rng.next_u64() as i64 >> rng.below(60));
+                    let dims = |rows, columns| [lead, &[rows, columns]].concat();
+                    let a = Matrix::new(dtype, &dims(m, k), a_storage, &mut draw);
+                    let b = Matrix::new(dtype, &dims(k, n), b_storage, &mut draw);
+                    let got = B::matmul(&a.on::<B>(), &b.on::<B>());
+                    let want = Reference::matmul(&a.on::<Reference>(), &b.on::<Reference>());
+                    assert_eq!(want.is_ok(), dtype == DType::I64);
+                    let context = || format!("{dtype} {lead:?} {m} {k} {n} {a_storage:?}");
+                    seen.compare::<B>(context, got, want, &Tolerance::EXACT);
+                }
+            }
+        }
     }
     seen.finish();
 }

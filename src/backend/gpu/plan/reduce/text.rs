@@ -91,6 +91,8 @@ impl Text {
     /// The text of a kind, for elements of a store.
     pub fn of(kind: Kind, store: Store) -> Text {
         let (t, is_float) = (store.working(), store.is_float());
+        // Not from `u32` at once: that extends the sign.
+        let wide = if t == "u32" { "i64(u64(x))" } else { "i64(x)" };
         let pair = |add: &str, finish: &str| Text {
             kind: "vec2<f32>",
             start: "vec2(0.0)".to_owned(),
@@ -114,7 +116,7 @@ impl Text {
             Kind::Sum => Text {
                 kind: "i64",
                 start: "i64(0)".to_owned(),
-                add: "s + i64(x)".to_owned(),
+                add: format!("s + {wide}"),
                 join: "s + t".to_owned(),
                 finish: "s".to_owned(),
                 first: None,
@@ -130,7 +132,7 @@ impl Text {
             Kind::Prod => Text {
                 kind: "i64",
                 start: "i64(1)".to_owned(),
-                add: "s * i64(x)".to_owned(),
+                add: format!("s * {wide}"),
                 join: "s * t".to_owned(),
                 finish: "s".to_owned(),
                 first: None,
