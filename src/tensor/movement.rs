@@ -365,6 +365,12 @@ impl<B: Backend> Tensor<B> {
 
     /// Sets the elements below the diagonal `k` of each matrix `[…, r, c]` to 0; see [`tril`](Tensor::tril).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0], [3.0, 4.0]].triu(0)?.to_vec::<f32>()?, [1.0, 2.0, 0.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidShape`] for fewer than two axes.
     pub fn triu(&self, k: isize) -> Result<Self> {
@@ -458,6 +464,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Repeats vectors as [`meshgrid`](Tensor::meshgrid) does, the first along axis 1 and the second along axis 0: NumPy's
     /// `meshgrid` with `indexing="xy"`, its default.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let grid = Tensor::meshgrid_xy(&[&tensor![1.0, 2.0], &tensor![3.0, 4.0, 5.0]])?;
+    /// assert_eq!(grid[0].to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`meshgrid`](Tensor::meshgrid).
