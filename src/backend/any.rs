@@ -260,6 +260,13 @@ impl Backend for AnyBackend {
         })
     }
 
+    fn binary_assign(op: BinaryOp, x: &mut AnyTensor, b: Arg<'_, AnyTensor>) -> Result<()> {
+        on!(x.device(), B => {
+            let b = operand::<B>(op.name(), b)?;
+            B::get_mut(x).map_or(Ok(()), |x| B::binary_assign(op, x, b))
+        })
+    }
+
     fn ternary<'a>(
         op: TernaryOp,
         a: impl Into<Arg<'a, AnyTensor>>,

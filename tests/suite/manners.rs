@@ -294,6 +294,28 @@ fn assignments_work_in_place_where_nothing_else_shares_the_storage() -> Result<(
 }
 
 #[test]
+fn assignments_work_in_place_on_a_device_chosen_at_run_time() -> Result<()> {
+    use swath::{AnyBackend, Device};
+    type Any = swath::Tensor<AnyBackend>;
+    for device in [Device::Cpu, Device::Reference] {
+        let mut x = AnyBackend::with_device(device, || Any::ones(3, DType::F32))?;
+        let address = |x: &Any| match x.data() {
+            swath::AnyTensor::Cpu(x) => x.as_slice::<f32>().unwrap().as_ptr().addr(),
+            _ => 0,
+        };
+        let at = address(&x);
+        x += 2.0;
+        x *= &Any::full(3, 2.0f32)?.to_device(device)?;
+        assert_eq!((x.to_vec::<f32>()?, address(&x)), (vec![6.0; 3], at));
+    }
+    let mut x = Any::ones(1, DType::F32)?.to_device(Device::Cpu)?;
+    let error = text(x.add_assign(&x.to_device(Device::Reference)?));
+    assert!(error.contains("devices cpu and reference"), "{error}");
+    assert_eq!(x.to_vec::<f32>()?, [1.0]);
+    Ok(())
+}
+
+#[test]
 fn a_failed_assignment_leaves_the_tensor_as_it_was() -> Result<()> {
     let mut x = tensor![1.0, 2.0];
     assert_eq!(text(x.add_assign(&zeros(3))), "add_assign: shapes [2] and [3] do not fit");

@@ -58,3 +58,25 @@ fn an_exact_buffer_has_no_spare_memory() {
     let huge = Shape::from(isize::MAX as usize / 2 + 1);
     assert!(Buffer::exact("test", &huge, DType::U8).is_err());
 }
+
+#[test]
+fn large_vectors_are_adopted_and_others_returned() {
+    let mut bits = Vec::with_capacity(100_000);
+    bits.extend((0..30_000).map(|i| i % 3 == 0));
+    let expected: Vec<u8> = bits.iter().copied().map(u8::from).collect();
+    let Ok(mut buffer) = Buffer::adopt(HostData::Bool(bits)).unwrap() else {
+        panic!("30,000 bytes are adopted");
+    };
+    assert_eq!(buffer.as_slice::<u8>(), expected);
+    buffer.as_slice_mut::<u8>().fill(1);
+    let copied = HostData::F64(vec![0.5; LOCAL_MAX_BYTES / 8]);
+    assert_eq!(Buffer::adopt(copied.clone()).unwrap().err(), Some(copied));
+    let Ok(buffer) = Buffer::adopt(HostData::F64(vec![0.5; LOCAL_MAX_BYTES / 8 + 1])).unwrap()
+    else {
+        panic!("one element more is adopted");
+    };
+    // Freed on another thread, by the layout of the vector.
+    std::thread::spawn(move || assert_eq!(buffer.as_slice::<f64>().last(), Some(&0.5)))
+        .join()
+        .unwrap();
+}
