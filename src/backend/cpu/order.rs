@@ -109,6 +109,9 @@ impl Task {
             let len = if count == n { 2 * n } else { sort::buffer_len(count, n) };
             let mut buffer = Buffer::scratch(len * size_of::<T::Pair>());
             let buffer = &mut buffer.as_slice_mut::<T::Pair>()[..len];
+            let len = if count == n { 0 } else { sort::maxima_len(count, n) };
+            let mut maxima = Buffer::scratch(len * size_of::<T::Rank>());
+            let maxima = &mut maxima.as_slice_mut::<T::Rank>()[..len];
             let results = values.chunks_exact_mut(count).zip(indices.chunks_exact_mut(count));
             for (row, (values, indices)) in x[rows.start * n..].chunks_exact(n).zip(results) {
                 let pairs = if count == n {
@@ -117,7 +120,7 @@ impl Task {
                     sort::sort(pairs, space);
                     pairs
                 } else {
-                    sort::select(row, op.descending, count, buffer)
+                    sort::select(row, op.descending, count, buffer, maxima)
                 };
                 write(row, pairs, values, indices);
             }
@@ -168,11 +171,14 @@ pub(super) fn search_sorted(
         let (sorted, values) = (sorted.run::<T>(), values.run::<T>());
         for_each_chunk_mut(out.elements::<i64>(), 1, cost, &|first, places| {
             for (i, place) in (first..).zip(places) {
-                let (row, key) = (&sorted[i / per_row * n..][..n], values[i].key(T::flip(false)));
-                *place = row.partition_point(|x| {
-                    let x = x.key(T::flip(false));
-                    x < key || right && x == key
-                }) as i64;
+                let (row, value) = (&sorted[i / per_row * n..][..n], values[i]);
+                let is_number = |x: &T| x.partial_cmp(x).is_some();
+                *place = match (is_number(&value), right) {
+                    (true, true) => row.partition_point(|x| *x <= value),
+                    (true, false) => row.partition_point(|x| *x < value),
+                    (false, true) => n,
+                    (false, false) => row.partition_point(is_number),
+                } as i64;
             }
         });
     });

@@ -17,13 +17,19 @@ pub(super) trait Keyed: Pod + PartialOrd + Send + Sync {
     /// A key, and the index of its element.
     type Pair: Pair<Key = Self::Key>;
 
+    /// A number that compares in few instructions, NaN with nothing or as the lowest.
+    type Rank: Pod + PartialOrd + Send + Sync;
+
     /// The largest key.
     const LAST: Self::Key;
-    /// True if comparisons of elements, which are false for NaN, take less time than those of keys.
-    const COMPARES: bool;
+    /// The lowest rank.
+    const LOWEST: Self::Rank;
 
     /// The key; the bits of `flip` are inverted except for NaN.
     fn key(self, flip: Self::Key) -> Self::Key;
+
+    /// The rank: larger for elements that come before others, and equal for equal ones.
+    fn rank(self, descending: bool) -> Self::Rank;
 
     /// `flip` of a direction.
     fn flip(descending: bool) -> Self::Key;
@@ -37,7 +43,6 @@ pub(super) trait Pair: Pod + Ord + Send + Sync {
     const DIGITS: usize;
 
     fn new(key: Self::Key, index: usize) -> Self;
-    fn key(self) -> Self::Key;
     fn index(self) -> usize;
 
     /// Byte `i` of the key, from the lowest.
@@ -54,11 +59,6 @@ macro_rules! pairs {
             #[inline]
             fn new(key: $Key, index: usize) -> Self {
                 $Pair::from(key) << $Key::BITS | index as $Pair
-            }
-
-            #[inline]
-            fn key(self) -> $Key {
-                (self >> $Key::BITS) as $Key
             }
 
             #[inline]
@@ -84,8 +84,15 @@ macro_rules! integers {
             type Key = $Key;
             type Pair = $Pair;
 
+            type Rank = $t;
+
             const LAST: $Key = $last;
-            const COMPARES: bool = true;
+            const LOWEST: $t = $t::MIN;
+
+            #[inline(always)]
+            fn rank(self, descending: bool) -> $t {
+                if descending { self } else { !self }
+            }
 
             #[inline]
             fn key(self, flip: $Key) -> $Key {
@@ -107,13 +114,20 @@ integers! {
 }
 
 macro_rules! floats {
-    ($($t:ident, $Bits:ident, $Key:ident, $Pair:ident, $compares:expr;)*) => {$(
+    ($($t:ident, $Bits:ident, $Key:ident, $Pair:ident, $Rank:ident, $lowest:expr, $rank:expr;)*) => {$(
         impl Keyed for $t {
             type Key = $Key;
             type Pair = $Pair;
 
+            type Rank = $Rank;
+
             const LAST: $Key = $Bits::MAX as $Key;
-            const COMPARES: bool = $compares;
+            const LOWEST: $Rank = $lowest;
+
+            #[inline(always)]
+            fn rank(self, descending: bool) -> $Rank {
+                $rank(self, descending)
+            }
 
             #[inline]
             fn key(self, flip: $Key) -> $Key {
@@ -134,25 +148,17 @@ macro_rules! floats {
     )*};
 }
 floats! {
-    f16, u16, u32, u64, false;
-    bf16, u16, u32, u64, false;
-    f32, u32, u32, u64, true;
-    f64, u64, u64, u128, true;
+    f16, u16, u32, u64, i16, i16::MIN, |x: f16, descending| rank_of_16_bits(x.to_bits(), f16::INFINITY.to_bits(), descending);
+    bf16, u16, u32, u64, i16, i16::MIN, |x: bf16, descending| rank_of_16_bits(x.to_bits(), bf16::INFINITY.to_bits(), descending);
+    f32, u32, u32, u64, f32, f32::NEG_INFINITY, |x: f32, descending| if descending { x } else { -x };
+    f64, u64, u64, u128, f64, f64::NEG_INFINITY, |x: f64, descending| if descending { x } else { -x };
 }
 
-/// True if an element of `block` is before `limit`, which is not NaN.
-pub(super) fn any_before<T: Keyed>(block: &[T], limit: T, descending: bool) -> bool {
-    // Counting, unlike leaving early, is vectorized.
-    fn any<T: Copy>(block: &[T], test: impl Fn(T) -> bool) -> bool {
-        block.iter().map(|&x| u32::from(test(x))).sum::<u32>() > 0
-    }
-    let flip = T::flip(descending);
-    match (T::COMPARES, descending) {
-        (true, true) => any(block, |x| x > limit),
-        (true, false) => any(block, |x| x < limit),
-        (false, _) => {
-            let limit = limit.key(flip);
-            any(block, |x| x.key(flip) < limit)
-        }
-    }
+/// Rank of a float that has no comparison in hardware.
+#[inline(always)]
+fn rank_of_16_bits(bits: u16, infinity: u16, descending: bool) -> i16 {
+    let magnitude = (bits & 0x7FFF) as i16;
+    let ordered = if bits == magnitude as u16 { magnitude } else { -magnitude };
+    let ordered = if descending { ordered } else { -ordered };
+    if magnitude as u16 > infinity { i16::MIN } else { ordered }
 }

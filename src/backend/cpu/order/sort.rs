@@ -6,30 +6,50 @@
 //!              are the first places of each value; write every pair to the next place of its value
 //! very long    every thread sorts a part; then pairs of neighbouring parts are merged until one is left, in
 //!              parts of the result, each of which begins where a binary search finds its first pairs
-//! selection    pairs before the k-th of those seen so far are gathered in a small buffer; when it is full, the
-//!              first k of them stay, and the k-th is the new limit. Blocks without an element before the limit
-//!              are skipped, which takes one vectorized pass
+//! selection    one vectorized pass computes the maxima of short columns of the row. The k-th largest of them is
+//!              a lower limit: k columns have an element that is not below it. Elements of these columns that are
+//!              not are gathered in a small buffer; when it is full, the first k of them stay
 //! ```
 //!
 //! The order of pairs is strict, so every method gives the same result.
 
+use std::cmp::Ordering::Equal;
 use std::mem::swap;
 
-use super::keys::{Keyed, Pair, any_before};
+use super::keys::{Keyed, Pair};
 use crate::runtime::parallel::{even_start, for_each_item};
 
 /// Pairs from which on a radix sort takes less time: it counts 256 values of each byte.
 const RADIX_LEN: usize = 1024;
 
-/// Elements of a block that are compared with the limit at a time.
-const BLOCK: usize = 64;
+/// Columns of a block, whose maxima are computed side by side: registers of any instruction set.
+const LANES: usize = 16;
+
+/// Most rows of a block. Of each block that has an element among the first, a column is read again.
+const BLOCK_ROWS: usize = 64;
+
+/// Rows of a block from which on its maxima are worth their pass.
+const LEAST_ROWS: usize = 4;
 
 /// Free places of the buffer of a selection, at least.
-const FREE: usize = 16;
+const FREE: usize = 64;
 
 /// Places of the buffer to select `count` of `n` pairs.
 pub(super) fn buffer_len(count: usize, n: usize) -> usize {
     count.saturating_add(count.max(FREE)).min(n)
+}
+
+/// Rows of a block, so that there are several columns for each element to select.
+fn rows_of_block(count: usize, n: usize) -> usize {
+    (n / 4 / count).clamp(1, BLOCK_ROWS)
+}
+
+/// Places for the maxima of all columns, and for a copy; none if columns would be shorter than [`LEAST_ROWS`].
+pub(super) fn maxima_len(count: usize, n: usize) -> usize {
+    match rows_of_block(count, n) {
+        ..LEAST_ROWS => 0,
+        rows => 2 * LANES * (n / (LANES * rows)),
+    }
 }
 
 /// Writes the pairs of a row.
@@ -137,41 +157,96 @@ fn merge<P: Pair>(a: &[P], b: &[P], skipped: usize, merged: &mut [P]) {
     }
 }
 
-/// Returns the first `count` pairs of a row in order; `count` is not 0, and `buffer` has [`buffer_len`] elements.
+/// Returns the first `count` pairs of a row in order; `count` is not 0, `buffer` has [`buffer_len`] elements and
+/// `maxima` [`maxima_len`].
 pub(super) fn select<'a, T: Keyed>(
     row: &[T],
     descending: bool,
     count: usize,
     buffer: &'a mut [T::Pair],
+    maxima: &mut [T::Rank],
 ) -> &'a mut [T::Pair] {
-    let flip = T::flip(descending);
-    let (mut len, mut limit) = (0, None);
-    for (block, elements) in row.chunks(BLOCK).enumerate() {
-        if let Some(limit) = limit {
-            let limit: T::Pair = limit;
-            // The last key may be NaN, of which comparisons are false.
-            let is_last = limit.key() == T::LAST;
-            if !is_last && !any_before(elements, row[limit.index()], descending) {
-                continue;
+    let rows = rows_of_block(count, row.len());
+    let blocks = &row[..row.len() / (rows * LANES) * rows * LANES];
+    let (maxima, copy) = maxima.split_at_mut(maxima.len() / 2);
+    match descending {
+        true => block_maxima::<T, true>(blocks, rows, maxima),
+        false => block_maxima::<T, false>(blocks, rows, maxima),
+    }
+    let lowest = match maxima.len() < count {
+        true => T::LOWEST,
+        false => {
+            copy.copy_from_slice(maxima);
+            let descending = |a: &T::Rank, b: &T::Rank| b.partial_cmp(a).unwrap_or(Equal);
+            *copy.select_nth_unstable_by(count - 1, descending).1
+        }
+    };
+    let (flip, mut first) = (T::flip(descending), First { buffer, count, len: 0, limit: None });
+    let mut add = |i: usize| first.add(T::Pair::new(row[i].key(flip), i));
+    // NaN has no rank above the lowest.
+    if lowest > T::LOWEST {
+        for (i, _) in maxima.iter().enumerate().filter(|(_, max)| **max >= lowest) {
+            let start = i / LANES * rows * LANES + i % LANES;
+            (0..rows)
+                .map(|r| start + r * LANES)
+                .filter(|&i| row[i].rank(descending) >= lowest)
+                .for_each(&mut add);
+        }
+        let rest = blocks.len()..row.len();
+        rest.filter(|&i| row[i].rank(descending) >= lowest).for_each(add);
+    } else {
+        (0..row.len()).for_each(add);
+    }
+    first.sorted()
+}
+
+/// Writes the largest rank of every column of blocks of `rows` rows of [`LANES`] elements.
+fn block_maxima<T: Keyed, const DESCENDING: bool>(
+    elements: &[T],
+    rows: usize,
+    maxima: &mut [T::Rank],
+) {
+    let blocks = elements.chunks_exact(rows * LANES).zip(maxima.as_chunks_mut::<LANES>().0);
+    for (block, maxima) in blocks {
+        let mut largest = [T::LOWEST; LANES];
+        for row in block.as_chunks::<LANES>().0 {
+            for (largest, x) in largest.iter_mut().zip(row) {
+                let rank = x.rank(DESCENDING);
+                *largest = if rank > *largest { rank } else { *largest };
             }
         }
-        for (i, x) in elements.iter().enumerate() {
-            let pair = T::Pair::new(x.key(flip), block * BLOCK + i);
-            if limit.is_some_and(|limit| pair > limit) {
-                continue;
-            }
-            buffer[len] = pair;
-            len += 1;
-            if len == buffer.len() && len > count {
-                let (_, &mut last, _) = buffer.select_nth_unstable(count - 1);
-                (len, limit) = (count, Some(last));
-            }
+        *maxima = largest;
+    }
+}
+
+/// The first `count` pairs of those added so far, and others.
+struct First<'a, P> {
+    buffer: &'a mut [P],
+    count: usize,
+    len: usize,
+    limit: Option<P>,
+}
+
+impl<'a, P: Pair> First<'a, P> {
+    #[inline]
+    fn add(&mut self, pair: P) {
+        if self.limit.is_some_and(|limit| pair > limit) {
+            return;
+        }
+        self.buffer[self.len] = pair;
+        self.len += 1;
+        if self.len == self.buffer.len() && self.len > self.count {
+            let (_, &mut last, _) = self.buffer.select_nth_unstable(self.count - 1);
+            (self.len, self.limit) = (self.count, Some(last));
         }
     }
-    if len > count {
-        buffer[..len].select_nth_unstable(count - 1);
+
+    fn sorted(self) -> &'a mut [P] {
+        if self.len > self.count {
+            self.buffer[..self.len].select_nth_unstable(self.count - 1);
+        }
+        let first = &mut self.buffer[..self.count];
+        first.sort_unstable();
+        first
     }
-    let first = &mut buffer[..count];
-    first.sort_unstable();
-    first
 }
