@@ -150,7 +150,7 @@ impl Product {
 
     /// The product, rounded once if it is subnormal.
     #[inline(always)]
-    fn value(self) -> f64 {
+    pub fn value(self) -> f64 {
         let (number, shift) = Self::parts(self.number);
         // Beyond 2200 the result is 0 or infinite. Each factor is a power of two, the first exact.
         let exponent = (self.exponent + shift).clamp(-2200.0, 2200.0) as i64;

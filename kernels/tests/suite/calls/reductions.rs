@@ -209,7 +209,9 @@ fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
             of_parts(&Norm1, x, [n, stride], y, |sum| sum);
         }),
         ("nonzeros_of_columns", |x, n, stride, y| of_parts(&Norm0, x, [n, stride], y, |n| n)),
-        ("products_of_columns", |x, n, stride, y| of_parts(&Prod, x, [n, stride], y, |p| p.0)),
+        ("products_of_columns", |x, n, stride, y| {
+            of_parts(&Prod, x, [n, stride], y, |p| p.value())
+        }),
         ("moments_of_columns", |x, n, stride, y| {
             of_parts(&Variance { ddof: 0 }, x, [n, stride], y, |moments| moments.squares);
         }),
@@ -274,7 +276,7 @@ fn pushes<E: Cell + Accumulate>(calls: &mut Vec<Call>, x: &[E]) {
         ("push_slice", |x| pushed(|sum: &mut PairwiseSum| sum.push_slice(x))),
         ("push_magnitudes", |x| pushed(|sum| sum.take(&Norm1, x))),
         ("push_nonzeros", |x| pushed(|sum| sum.take(&Norm0, x))),
-        ("push_factors", |x| pushed(|product| product.take(&Prod, x)).0),
+        ("push_factors", |x| pushed(|product| product.take(&Prod, x)).value()),
         ("push_elements", |x| pushed(|all| all.take(&Variance { ddof: 0 }, x)).squares),
         ("push_squares", |x| pushed(|sum| sum.take(&Norm2, x)).root()),
     ];
