@@ -119,8 +119,11 @@ fn large_tensors_match_a_loop() -> Result<()> {
     expect("pad", &y, &|i, j| {
         if inside(i, j, [3, 2]) { element(i - 3, j - 2) } else { -1.0 }
     });
-    let y = x.pad(&[(100, 0), (0, 0)], PadMode::Reflect)?;
-    expect("reflect", &y, &|i, j| element(i.abs_diff(100), j));
+    // Threads begin within rows that are copied backwards, and within rows in reverse order.
+    let y = x.pad(&[(700, 0), (0, 0)], PadMode::Reflect)?;
+    expect("reflected rows", &y, &|i, j| element(i.abs_diff(700), j));
+    let y = x.pad(&[(0, 0), (1306, 0)], PadMode::Reflect)?;
+    expect("reflected columns", &y, &|i, j| element(i, j.abs_diff(1306)));
     let y = x.repeat((2, 3))?;
     expect("repeat", &y, &element);
     let y = T::stack(&[&x, &x], 1)?.flatten(1, 2)?;
