@@ -6,6 +6,8 @@
 //! float      positive: the bits with the sign bit set; negative: all bits inverted; −0 as +0
 //!            NaN: the largest key, in either direction
 //! ```
+//!
+//! A rank is cheaper to compute and to compare than a key, and does not tell NaN from the last elements.
 
 use bytemuck::Pod;
 use half::{bf16, f16};
@@ -13,10 +15,9 @@ use half::{bf16, f16};
 /// A stored type of elements.
 pub(super) trait Keyed: Pod + PartialOrd + Send + Sync {
     /// `u32`, or `u64` for 64-bit elements.
-    type Key: Copy + Ord + Send + Sync;
+    type Key: Copy + Default + Send + Sync;
     /// A key, and the index of its element.
     type Pair: Pair<Key = Self::Key>;
-
     /// A number that compares in few instructions, NaN with nothing or as the lowest.
     type Rank: Pod + PartialOrd + Send + Sync;
 
@@ -32,7 +33,10 @@ pub(super) trait Keyed: Pod + PartialOrd + Send + Sync {
     fn rank(self, descending: bool) -> Self::Rank;
 
     /// `flip` of a direction.
-    fn flip(descending: bool) -> Self::Key;
+    #[inline]
+    fn flip(descending: bool) -> Self::Key {
+        if descending { Self::LAST } else { Self::Key::default() }
+    }
 }
 
 /// A key above the index of its element: pairs are distinct, and equal keys are in the order of the elements.
@@ -83,7 +87,6 @@ macro_rules! integers {
         impl Keyed for $t {
             type Key = $Key;
             type Pair = $Pair;
-
             type Rank = $t;
 
             const LAST: $Key = $last;
@@ -97,11 +100,6 @@ macro_rules! integers {
             #[inline]
             fn key(self, flip: $Key) -> $Key {
                 (self as $Key).wrapping_sub($lowest as $Key) ^ flip
-            }
-
-            #[inline]
-            fn flip(descending: bool) -> $Key {
-                if descending { Self::LAST } else { 0 }
             }
         }
     )*};
@@ -118,7 +116,6 @@ macro_rules! floats {
         impl Keyed for $t {
             type Key = $Key;
             type Pair = $Pair;
-
             type Rank = $Rank;
 
             const LAST: $Key = $Bits::MAX as $Key;
@@ -139,24 +136,19 @@ macro_rules! floats {
                 let ordered = if magnitude == 0 { SIGN } else { ordered };
                 if magnitude > INFINITY { Self::LAST } else { $Key::from(ordered) ^ flip }
             }
-
-            #[inline]
-            fn flip(descending: bool) -> $Key {
-                if descending { Self::LAST } else { 0 }
-            }
         }
     )*};
 }
 floats! {
-    f16, u16, u32, u64, i16, i16::MIN, |x: f16, descending| rank_of_16_bits(x.to_bits(), f16::INFINITY.to_bits(), descending);
-    bf16, u16, u32, u64, i16, i16::MIN, |x: bf16, descending| rank_of_16_bits(x.to_bits(), bf16::INFINITY.to_bits(), descending);
-    f32, u32, u32, u64, f32, f32::NEG_INFINITY, |x: f32, descending| if descending { x } else { -x };
-    f64, u64, u64, u128, f64, f64::NEG_INFINITY, |x: f64, descending| if descending { x } else { -x };
+    f16, u16, u32, u64, i16, i16::MIN, |x: f16, down| rank16(x.to_bits(), f16::INFINITY.to_bits(), down);
+    bf16, u16, u32, u64, i16, i16::MIN, |x: bf16, down| rank16(x.to_bits(), bf16::INFINITY.to_bits(), down);
+    f32, u32, u32, u64, f32, f32::NEG_INFINITY, |x: f32, down| if down { x } else { -x };
+    f64, u64, u64, u128, f64, f64::NEG_INFINITY, |x: f64, down| if down { x } else { -x };
 }
 
-/// Rank of a float that has no comparison in hardware.
+/// Rank of a 16-bit float, which processors do not compare.
 #[inline(always)]
-fn rank_of_16_bits(bits: u16, infinity: u16, descending: bool) -> i16 {
+fn rank16(bits: u16, infinity: u16, descending: bool) -> i16 {
     let magnitude = (bits & 0x7FFF) as i16;
     let ordered = if bits == magnitude as u16 { magnitude } else { -magnitude };
     let ordered = if descending { ordered } else { -ordered };
