@@ -158,7 +158,8 @@ fn composed_products_of_integers_are_those_of_the_kernel() {
             CpuBackend::from_host(HostData::I64(values), dims.into()).unwrap()
         };
         let (a, b) = (integers(a, 7), integers(b, -13));
-        let composed = crate::backend::composite::integer_matmul::<CpuBackend>(&a, &b).unwrap();
+        let composed =
+            crate::backend::integer_matmul::integer_matmul::<CpuBackend>(&a, &b).unwrap();
         let product = CpuBackend::matmul(&a, &b).unwrap();
         assert_eq!(composed.shape(), product.shape());
         assert_eq!(CpuBackend::to_host(&composed), CpuBackend::to_host(&product));
