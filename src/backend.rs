@@ -27,6 +27,8 @@ mod convert;
 pub mod cpu;
 #[cfg(any(feature = "metal", feature = "wgpu"))]
 pub mod gpu;
+#[cfg(any(test, feature = "metal", feature = "wgpu"))]
+mod integer_matmul;
 mod operands;
 pub mod reference;
 pub(crate) mod windows;

@@ -388,7 +388,7 @@ impl<D: Driver> Backend for Gpu<D> {
             return Err(Error::ShapeMismatch { op, lhs, rhs });
         }
         match a.0.dtype {
-            DType::I64 => super::composite::integer_matmul::<Self>(a, b),
+            DType::I64 => super::integer_matmul::integer_matmul::<Self>(a, b),
             _ => parts::matmul(a, b),
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn sigmoid(x: f64) -> f64 {
 pub(super) fn within(g: f64, x: f64, low: f64, high: f64) -> f64 {
     match x {
         x if x.is_nan() => x,
-        x if low < x && x < high => g,
+        x if low < x && (x < high || high.is_infinite()) => g,
         _ => 0.0,
     }
 }

@@ -5,7 +5,7 @@ use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts from bottom to top: each may import those before it only.
-pub const ORDER: [&str; 19] = [
+pub const ORDER: [&str; 20] = [
     "simd",
     "dispatch",
     "output",
@@ -18,6 +18,7 @@ pub const ORDER: [&str; 19] = [
     "compare",
     "random",
     "optim",
+    "integer_gemm",
     "scatter",
     "rows",
     "attention",

@@ -5,8 +5,8 @@ use half::{bf16, f16};
 use swath_kernels::reduce::{ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Integer, IntegerFold, Isa, Truth, all, all_columns, any, any_columns, scan_integer_columns,
-    scan_integer_rows,
+    Integer, IntegerFold, Isa, Truth, all, all_columns, any, any_columns, integer_gemm,
+    scan_integer_columns, scan_integer_rows,
 };
 use swath_kernels::{reduce, reduce_columns};
 
@@ -242,4 +242,34 @@ fn any_and_all_test_for_nonzero_elements() {
             &[bf16::ZERO, bf16::NEG_ZERO],
         );
     });
+}
+
+/// Blocks and the rows and columns that are left over, against sums of 128 bits.
+#[test]
+fn products_are_those_of_wider_integers() {
+    let mut state = 1u64;
+    let mut draw = |len: usize| -> Vec<i64> {
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state as i64) >> (state >> 59)
+        };
+        (0..len).map(|_| next()).collect()
+    };
+    for [m, k, n] in [[1, 1, 1], [2, 3, 5], [3, 64, 256], [2, 131, 517], [0, 3, 2]] {
+        let (a, b, start) = (draw(m * k), draw(k * n), draw(m * n));
+        let sum = |i: usize, j: usize| {
+            let terms = (0..k).map(|l| i128::from(a[i * k + l]) * i128::from(b[l * n + j]));
+            terms.fold(i128::from(start[i * n + j]), i128::wrapping_add) as i64
+        };
+        let want: Vec<i64> = (0..m * n).map(|at| sum(at / n, at % n)).collect();
+        on_every_isa(|| {
+            let mut c = start.clone();
+            integer_gemm(&a, &b, [m, k, n], &mut c);
+            assert_eq!(c, want, "{m} {k} {n}");
+        });
+    }
+    let mut c = [5; 4];
+    integer_gemm(&[], &[], [2, 0, 2], &mut c);
+    assert_eq!(c, [5; 4]);
+    integer_gemm(&[1; 4], &[], [2, 2, 0], &mut []);
 }

@@ -148,3 +148,20 @@ fn slices_need_the_dtype_contiguity_and_unshared_storage() {
     x.as_slice_mut::<f32>().unwrap()[5] = 7.0;
     assert_eq!(x.as_slice::<f32>().unwrap()[5], 7.0);
 }
+
+/// The product that backends without a kernel compose, with several parts along the inner axis.
+#[test]
+fn composed_products_of_integers_are_those_of_the_kernel() {
+    for (a, b) in [([3, 7], [7, 5]), ([1, 0], [0, 2]), ([900, 40], [40, 700])] {
+        let integers = |dims: [usize; 2], step: i64| {
+            let values = (0..dims[0] * dims[1]).map(|i| (i as i64 * step) << (i % 50)).collect();
+            CpuBackend::from_host(HostData::I64(values), dims.into()).unwrap()
+        };
+        let (a, b) = (integers(a, 7), integers(b, -13));
+        let composed =
+            crate::backend::integer_matmul::integer_matmul::<CpuBackend>(&a, &b).unwrap();
+        let product = CpuBackend::matmul(&a, &b).unwrap();
+        assert_eq!(composed.shape(), product.shape());
+        assert_eq!(CpuBackend::to_host(&composed), CpuBackend::to_host(&product));
+    }
+}

@@ -111,8 +111,8 @@ fn reductions() -> Vec<Reduction> {
 fn scans() -> Vec<Index> {
     let mut all = Vec::new();
     for (op, store) in pairs(&ScanOp::ALL, &numbers()) {
-        // Bytes are scanned as words.
-        if store.per_thread() == 1 {
+        // Other integers are scanned as `I64`.
+        if store.is_float() || store == Store::I64 {
             let plans = lines().map(|x| index::scan(op, store, &x, 1));
             all.extend(plans.into_iter().flatten().map(|plan| plan.kernel));
         }
