@@ -1,6 +1,7 @@
 //! Every derivative against central differences in f64, first and second order, with broadcast, expanded,
 //! permuted, reversed and strided inputs; in narrower types against f64.
 
+mod arithmetic;
 pub mod cases;
 pub mod check;
 mod images;

@@ -51,6 +51,6 @@ pub fn orders(op: &str, s: &mut Suite) {
             let numbers = tensor![i64; [3, 0, 1], [1, 1, 3]];
             s.add("weights", &[&[2, 3]], &ALL, move |xs| numbers.bincount_weighted(&xs[0], 5));
         }
-        _ => {}
+        _ => super::arithmetic::arithmetic(op, s),
     }
 }
