@@ -43,7 +43,7 @@ impl<B: Backend> Tensor<B> {
     /// As for [`bincount`](Tensor::bincount); [`Error::ShapeMismatch`]; [`Error::UnsupportedDType`] for boolean
     /// weights.
     pub fn bincount_weighted(&self, weights: &Tensor<B>, n: usize) -> Result<Self> {
-        B::engine_bincount(self, Some(weights), n)
+        B::engine_bincount(self, Some(weights), n).map_err(|e| e.named("bincount_weighted"))
     }
 
     pub(crate) fn bincount_body(

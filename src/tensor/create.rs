@@ -358,6 +358,13 @@ impl<B: Backend> Tensor<B> {
 
     /// Like [`randint`](Tensor::randint), with the given dtype. Floats are rounded.
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let bytes = Tensor::<CpuBackend>::randint_as(4, 0..256, DType::U8, &mut Rng::seed(42))?;
+    /// assert_eq!(bytes.dtype(), DType::U8);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the range is empty or holds an integer that does not fit an integer dtype.
     pub fn randint_as(

@@ -57,6 +57,13 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Indices of the elements in sorted order; see [`sort`](Tensor::sort). No gradient.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let order = tensor![3.0, 1.0, 2.0].argsort(0, false)?;
+    /// assert_eq!(order.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn argsort(&self, axis: impl Into<Axis>, descending: bool) -> Result<Self> {
         let sorted =
             B::engine_order(&self.detach(), OrderOp { descending, count: None }, axis.into());
@@ -83,6 +90,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns the `k` smallest elements along an axis, the smallest first; see [`topk`](Tensor::topk).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (values, indices) = tensor![3.0, 1.0, 2.0].bottomk(2, 0)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [1.0, 2.0]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`topk`](Tensor::topk).
@@ -127,6 +142,14 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Like [`searchsorted`](Tensor::searchsorted), the number of elements before each value or equal to it.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let sorted = tensor![1.0, 2.0, 2.0, 3.0];
+    /// let places = tensor![2.0, 0.5].searchsorted_right(&sorted)?;
+    /// assert_eq!(places.to_vec::<i64>()?, [3, 0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`searchsorted`](Tensor::searchsorted).

@@ -81,6 +81,14 @@ impl<B: Backend> Tensor<B> {
 
     /// Smallest element up to each along an axis, and its index; see [`cummax`](Tensor::cummax).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (values, indices) = tensor![3.0, 1.0, 2.0].cummin(0)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [3.0, 1.0, 1.0]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [0, 1, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::AxisOutOfRange`].
     pub fn cummin(&self, axis: impl Into<Axis>) -> Result<(Self, Self)> {

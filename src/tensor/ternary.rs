@@ -100,6 +100,12 @@ impl<B: Backend> Tensor<B> {
     /// This tensor with `high` where an element is greater: [`clamp`](Tensor::clamp) without a lower bound,
     /// with its derivative. See [`clamp_min`](Tensor::clamp_min).
     ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![-1.0, 2.0].clamp_max(0.5)?.to_vec::<f32>()?, [-1.0, 0.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`clamp_min`](Tensor::clamp_min).
     pub fn clamp_max(&self, high: impl Operand<B>) -> Result<Tensor<B>> {

@@ -216,6 +216,35 @@ impl Others {
 
 type Run<B> = fn(&[&Tensor<B>; 3], &Params) -> Result<Vec<Tensor<B>>>;
 
+/// One result or several.
+trait Results<B: Backend> {
+    fn into_vec(self) -> Vec<Tensor<B>>;
+}
+
+impl<B: Backend> Results<B> for Tensor<B> {
+    fn into_vec(self) -> Vec<Tensor<B>> {
+        vec![self]
+    }
+}
+
+impl<B: Backend> Results<B> for (Tensor<B>, Tensor<B>) {
+    fn into_vec(self) -> Vec<Tensor<B>> {
+        vec![self.0, self.1]
+    }
+}
+
+impl<B: Backend> Results<B> for (Tensor<B>, Tensor<B>, Tensor<B>) {
+    fn into_vec(self) -> Vec<Tensor<B>> {
+        vec![self.0, self.1, self.2]
+    }
+}
+
+impl<B: Backend> Results<B> for Vec<Tensor<B>> {
+    fn into_vec(self) -> Vec<Tensor<B>> {
+        self
+    }
+}
+
 /// A row.
 pub struct Call {
     /// The operation as its errors name it.
@@ -235,9 +264,9 @@ macro_rules! calls {
             close: Close::$close,
             others: Others::$others,
             #[allow(unused_variables, reason = "rows take what they need")]
-            cpu: |$x, $p| { let y: Tensor<CpuBackend> = $body?; Ok(vec![y]) },
+            cpu: |$x, $p| $body.map(|y| Results::<CpuBackend>::into_vec(y)),
             #[allow(unused_variables, reason = "rows take what they need")]
-            reference: |$x, $p| { let y: Tensor<ReferenceBackend> = $body?; Ok(vec![y]) },
+            reference: |$x, $p| $body.map(|y| Results::<ReferenceBackend>::into_vec(y)),
         }),*];
     };
 }
@@ -324,4 +353,56 @@ calls! {
     "max_pool2d", Exact, Images2: |x, p| x[0].max_pool2d(p.pool());
     "avg_pool2d", Sums, Images2: |x, p| x[0].avg_pool2d(p.pool());
     "adaptive_avg_pool2d", Sums, Images2: |x, p| x[0].adaptive_avg_pool2d([p.sizes[0], p.sizes[1]]);
+
+    "stack", Exact, Like: |x, p| Tensor::stack(&[x[0], x[1]], p.axis);
+    "split", Exact, Like: |x, p| x[0].split(p.sizes[0], p.axis);
+    "chunk", Exact, Like: |x, p| x[0].chunk(p.sizes[0], p.axis);
+    "unbind", Exact, Like: |x, p| x[0].unbind(p.axis);
+    "repeat", Exact, Like: |x, p| x[0].repeat(p.sizes);
+    "tile", Exact, Like: |x, p| x[0].tile(&p.sizes[..2]);
+    "roll", Exact, Like: |x, p| x[0].roll(p.other_axis, p.axis);
+    "movedim", Exact, Like: |x, p| x[0].movedim(p.axis, p.other_axis);
+    "tril", Exact, Like: |x, p| x[0].tril(p.axis);
+    "triu", Exact, Like: |x, p| x[0].triu(p.axis);
+    "diag", Exact, Like: |x, p| x[0].diag(p.axis);
+    "one_hot", Exact, Like: |x, p| x[0].one_hot(p.sizes[0]);
+    "meshgrid", Exact, Indices: |x, p| Tensor::meshgrid(&[x[0], x[1]]);
+    "full_like", Exact, Like: |x, p| x[0].full_like(p.number);
+    "scatter", Exact, Places: |x, p| x[0].scatter(p.axis, x[1], x[2]);
+    "slice_assign", Exact, Like: |x, p| x[0].slice_assign(&p.items, x[1]);
+    "index", Exact, Indices: |x, p| {
+        x[0].index(&[p.flag.then_some(x[1]), p.other_flag.then_some(x[1])])
+    };
+    "index_put", Exact, Indices: |x, p| {
+        x[0].index_put(&[p.flag.then_some(x[1]), p.other_flag.then_some(x[1])], x[2])
+    };
+    "masked_select", Exact, Mask: |x, p| x[0].masked_select(x[1]);
+    "masked_scatter", Exact, Mask: |x, p| x[0].masked_scatter(x[1], x[2]);
+    "nonzero", Exact, Like: |x, p| x[0].nonzero();
+
+    "sort", Exact, Like: |x, p| x[0].sort(p.axis, p.flag);
+    "argsort", Exact, Like: |x, p| x[0].argsort(p.axis, p.flag);
+    "topk", Exact, Like: |x, p| x[0].topk(p.sizes[0], p.axis);
+    "bottomk", Exact, Like: |x, p| x[0].bottomk(p.sizes[0], p.axis);
+    "median", Exact, Like: |x, p| x[0].median(p.axis, p.flag);
+    "quantile", Elements, Like: |x, p| x[0].quantile(p.number, p.axis, p.flag);
+    "unique", Exact, Like: |x, p| x[0].unique();
+    "searchsorted", Exact, Like: |x, p| x[0].searchsorted(&x[1].sort(-1, false).unwrap_or_else(|_| (x[1].clone(), x[1].clone())).0);
+    "bincount", Exact, Indices: |x, p| x[1].bincount(p.sizes[0].min(1000));
+    "bincount_weighted", Sums, Places: |x, p| x[1].bincount_weighted(x[2], p.sizes[0].min(1000));
+    "histogram", Exact, Like: |x, p| x[0].histogram(p.sizes[0].min(1000), -1.0..p.number);
+    "cummax", Exact, Like: |x, p| x[0].cummax(p.axis);
+    "cummin", Exact, Like: |x, p| x[0].cummin(p.axis);
+
+    "logaddexp", Elements, Like: |x, p| x[0].logaddexp(x[1]);
+    "logical_xor", Exact, Mask: |x, p| x[0].logical_xor(x[1]);
+    "nan_to_num", Exact, Like: |x, p| x[0].nan_to_num(0.5, 4.0, None);
+    "isclose", Exact, Like: |x, p| x[0].isclose(x[1], 0.1, 0.01, p.flag);
+    "softplus_with", Elements, Like: |x, p| x[0].softplus_with(p.number, 4.0);
+    "clamp_min", Exact, Like: |x, p| x[0].clamp_min(p.number);
+    "clamp_max", Exact, Like: |x, p| x[0].clamp_max(p.number);
+    "nll", Sums, Classes: |x, p| {
+        let ignore_index = p.flag.then_some(1);
+        x[0].nll(x[1], CrossEntropy { ignore_index, ..CrossEntropy::default() })
+    };
 }
