@@ -166,7 +166,7 @@ fn below_is_unbiased_and_bounded() {
 #[test]
 fn all_permutations_are_equally_likely() {
     let mut rng = Rng::seed(2);
-    let mut counts = std::collections::BTreeMap::<Vec<usize>, u32>::new();
+    let mut counts = std::collections::BTreeMap::<Vec<i64>, u32>::new();
     for _ in 0..24_000 {
         *counts.entry(rng.permutation(4).unwrap()).or_default() += 1;
     }

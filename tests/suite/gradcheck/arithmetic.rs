@@ -1,6 +1,6 @@
 //! Cases of functions that are composed of element-wise ops, and of losses.
 
-use super::cases::{ALL, Suite, T};
+use super::cases::{ALL, Suite};
 use swath::prelude::*;
 use swath::{CrossEntropy, Reduction};
 
