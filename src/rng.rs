@@ -19,6 +19,7 @@ mod philox;
 #[cfg(test)]
 mod tests;
 mod weighted;
+pub(crate) use weighted::Undrawn;
 
 use std::ops::Range;
 

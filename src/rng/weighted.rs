@@ -22,15 +22,19 @@ impl Rng {
     /// two words, so that threads may share the rows.
     ///
     /// # Errors
-    /// The number of the first row with a weight that is negative, infinite or NaN, or with too few positive ones.
+    /// [`Undrawn::Row`] for a weight that is negative, infinite or NaN, or too few positive ones.
     pub(crate) fn weighted_indices(
         &mut self,
         weights: &[f64],
         columns: usize,
         [rows, count]: [usize; 2],
         distinct: bool,
-    ) -> Result<Vec<i64>, usize> {
-        let mut indices = vec![INVALID; rows * count];
+    ) -> Result<Vec<i64>, Undrawn> {
+        let mut indices = Vec::new();
+        let failed =
+            |_| Undrawn::Memory(rows.saturating_mul(count).saturating_mul(size_of::<i64>()));
+        indices.try_reserve_exact(rows.saturating_mul(count)).map_err(failed)?;
+        indices.resize(rows * count, INVALID);
         let (state, words) = (self.state, 2 * count as u64);
         let after = |row: usize| {
             let position = state.position.wrapping_add(row as u64 * words);
@@ -46,13 +50,21 @@ impl Rng {
             }
         });
         match indices.iter().position(|&index| index == INVALID) {
-            Some(first) => Err(first / count),
+            Some(first) => Err(Undrawn::Row(first / count)),
             None => {
                 *self = after(rows);
                 Ok(indices)
             }
         }
     }
+}
+
+/// Why indices were not drawn.
+pub(crate) enum Undrawn {
+    /// So many bytes for the indices could not be allocated.
+    Memory(usize),
+    /// The first row whose weights are invalid or too few.
+    Row(usize),
 }
 
 /// An index that was not drawn.

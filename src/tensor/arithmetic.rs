@@ -75,7 +75,9 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Tensor<B>> {
         let op = "softplus_with";
         x.check_float(op)?;
-        if !(beta > 0.0 && beta.is_finite()) {
+        // In `f32` too, in which most dtypes are computed.
+        let narrow = if x.dtype() == DType::F64 { beta } else { f64::from(beta as f32) };
+        if !(narrow > 0.0 && narrow.is_finite()) {
             let reason = format!("beta must be positive and finite, got {beta}");
             return Err(Error::InvalidArgument { op, reason });
         }
@@ -121,16 +123,21 @@ impl<B: Backend> Tensor<B> {
             DType::F64 => f64::MAX,
             _ => return Ok(x.clone()),
         };
+        // A finite number stays finite in the dtype.
+        let nearest = |number: f64| match number.is_finite() {
+            true => number.clamp(-largest, largest),
+            false => number,
+        };
         let plain = x.detach();
-        x.masked_fill(&plain.isnan()?, nan)?
-            .masked_fill(&plain.eq(f64::INFINITY)?, posinf.unwrap_or(largest))?
-            .masked_fill(&plain.eq(f64::NEG_INFINITY)?, neginf.unwrap_or(-largest))
+        x.masked_fill(&plain.isnan()?, nearest(nan))?
+            .masked_fill(&plain.eq(f64::INFINITY)?, posinf.map_or(largest, nearest))?
+            .masked_fill(&plain.eq(f64::NEG_INFINITY)?, neginf.map_or(-largest, nearest))
             .map_err(|e| e.named("nan_to_num"))
     }
 
     /// True where `|self - rhs| ≤ atol + rtol · |rhs|`, and where both are equal, infinities too; NaN is close
-    /// to NaN if `equal_nan`. The result is `Bool`. Shapes broadcast. Integers are compared as floats; 16-bit
-    /// floats in `f32`.
+    /// to NaN if `equal_nan`. The result is `Bool`. Shapes broadcast. Integers are compared as floats, or
+    /// exactly if both tolerances are 0; 16-bit floats in `f32`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -167,6 +174,9 @@ impl<B: Backend> Tensor<B> {
             }
         }
         let same = a.eq(b).map_err(|e| e.named(op))?;
+        if !a.dtype().is_float() && rtol == 0.0 && atol == 0.0 {
+            return Ok(same);
+        }
         let wide = match a.dtype().is_float() {
             true => a.dtype().at_least_f32(),
             false => B::wide(Some(a.data())),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::backend::Backend;
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
-use crate::rng::Rng;
+use crate::rng::{Rng, Undrawn};
 use crate::shape::Shape;
 
 use super::Tensor;
@@ -111,13 +111,15 @@ impl<B: Backend> Tensor<B> {
         }
         Shape::from(bins.saturating_add(2)).validate(op)?;
         let wide = B::wide(Some(x.data()));
-        let ends = Tensor::linspace_as(range.start, range.end, bins + 1, wide)?;
+        let ends = Tensor::linspace_as(range.start, range.end, bins + 1, wide);
+        let ends = ends.map_err(|error| error.named(op))?;
         let x = x.detach().to_dtype(wide)?.reshape(x.numel())?;
         // 0 is below the range, and NaN is above it.
-        let bin = x.searchsorted_right(&ends)?;
+        let bin = x.searchsorted_right(&ends).map_err(|error| error.named(op))?;
         let last = Tensor::full((), bins as i64)?;
         let bin = Tensor::where_cond(&x.eq(range.end)?, &last, &bin)?;
-        bin.bincount(bins + 2)?.narrow(0, 1, bins)?.contiguous()
+        let counts = bin.bincount(bins + 2).map_err(|error| error.named(op))?;
+        counts.narrow(0, 1, bins)?.contiguous()
     }
 
     /// Draws `n` indices from the last axis, `[…, c]` to `[…, n]`, `I64`, with replacement: each index i with
@@ -165,7 +167,8 @@ impl<B: Backend> Tensor<B> {
         distinct: bool,
         rng: &mut Rng,
     ) -> Result<Self> {
-        let (op, shape) = ("multinomial", *x.shape());
+        let op = if distinct { "multinomial_distinct" } else { "multinomial" };
+        let shape = *x.shape();
         let Some(last) = shape.ndim().checked_sub(1) else {
             let reason = "expected weights along at least one axis";
             return Err(Error::InvalidShape { op, shape, reason });
@@ -178,14 +181,21 @@ impl<B: Backend> Tensor<B> {
         });
         let columns = shape.dim(last);
         let rows = shape.with_axis(last, Some(1)).numel();
-        let drawn = rng.weighted_indices(&weights, columns, [rows, n], distinct);
-        let indices = drawn.map_err(|row| {
+        let too_few = |row: usize| {
             let row = &weights[row * columns..][..columns];
             let (count, sum) = (row.iter().filter(|&&x| x > 0.0).count(), row.iter().sum::<f64>());
             let reason = format!(
                 "cannot draw {n} indices from {count} positive weights with the sum {sum}, of shape {shape}"
             );
             Error::InvalidArgument { op, reason }
+        };
+        if distinct && n > columns && rows > 0 {
+            return Err(too_few(0));
+        }
+        let drawn = rng.weighted_indices(&weights, columns, [rows, n], distinct);
+        let indices = drawn.map_err(|error| match error {
+            Undrawn::Memory(bytes) => Error::OutOfMemory { op, bytes },
+            Undrawn::Row(row) => too_few(row),
         })?;
         Tensor::from_vec(indices, out)
     }

@@ -145,13 +145,25 @@ impl<B: Backend> Tensor<B> {
                 format!("parts of {total} elements in all, of axis {axis} of shape {shape}");
             return Err(Error::InvalidArgument { op, reason });
         }
-        let mut start = 0;
-        let parts = sizes.into_iter().map(|size| {
-            let part = x.narrow(axis, start, size);
-            start += size;
-            part
-        });
-        parts.collect()
+        let mut parts = Vec::with_capacity(sizes.len());
+        x.halves(axis, &sizes, &mut parts)?;
+        Ok(parts)
+    }
+
+    /// Parts of these extents, cut from halves of halves: each gradient of `narrow` is as large as what was cut, so that
+    /// those of n parts of the whole would take n times its memory and time.
+    fn halves(&self, axis: usize, sizes: &[usize], parts: &mut Vec<Self>) -> Result<()> {
+        let [first, rest] = match sizes.len() {
+            0 => return Ok(()),
+            1 => {
+                parts.push(self.narrow(axis, 0, sizes[0])?);
+                return Ok(());
+            }
+            count => <[_; 2]>::from(sizes.split_at(count / 2)),
+        };
+        let (before, after) = (first.iter().sum(), rest.iter().sum());
+        self.narrow(axis, 0, before)?.halves(axis, first, parts)?;
+        self.narrow(axis, before, after)?.halves(axis, rest, parts)
     }
 
     /// Cuts an axis into at most `count` parts of one extent, of which the last may be shorter: PyTorch's `chunk`. There
@@ -189,7 +201,11 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::AxisOutOfRange`].
     pub fn unbind(&self, axis: impl Into<Axis>) -> Result<Vec<Self>> {
         let axis = axis.into().resolve("unbind", self.shape())?;
-        (0..self.dims()[axis]).map(|i| self.narrow(axis, i, 1)?.squeeze(axis)).collect()
+        if self.dims()[axis] == 0 {
+            return Ok(Vec::new());
+        }
+        let parts = self.split(1, axis).map_err(|error| error.named("unbind"))?;
+        parts.iter().map(|part| part.squeeze(axis)).collect()
     }
 
     /// Repeats the tensor `counts[i]` times along axis i: PyTorch's `repeat`. With more counts than axes, axes are
@@ -475,7 +491,7 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// Those of [`meshgrid`](Tensor::meshgrid).
     pub fn meshgrid_xy(vectors: &[&Tensor<B>]) -> Result<Vec<Self>> {
-        let grid = Tensor::meshgrid(vectors)?;
+        let grid = Tensor::meshgrid(vectors).map_err(|error| error.named("meshgrid_xy"))?;
         match grid.len() {
             0 | 1 => Ok(grid),
             _ => grid.iter().map(|x| x.swap_axes(0, 1)).collect(),

@@ -154,7 +154,8 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// As for [`searchsorted`](Tensor::searchsorted).
     pub fn searchsorted_right(&self, sorted: &Tensor<B>) -> Result<Self> {
-        B::engine_search_sorted(self, sorted, true)
+        let places = B::engine_search_sorted(self, sorted, true);
+        places.map_err(|error| error.named("searchsorted_right"))
     }
 
     pub(crate) fn search_sorted_body(
@@ -233,7 +234,7 @@ impl<B: Backend> Tensor<B> {
         let mut axes: AxisSet = (0..y.rank()).filter(|&other| other != axis).collect();
         axes.insert(0, axis);
         let y = y.permute(&axes)?;
-        if keepdims { y.unsqueeze(axis + 1) } else { Ok(y) }
+        if keepdims { y.unsqueeze(axis + 1).map_err(|error| error.named(op)) } else { Ok(y) }
     }
 
     /// Returns the quantiles along `axis`, in its place.

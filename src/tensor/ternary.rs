@@ -2,6 +2,8 @@
 
 use smallvec::SmallVec;
 
+use std::cmp::Ordering;
+
 use crate::autodiff::graph::record_nodes;
 use crate::autodiff::is_grad_enabled;
 use crate::autodiff::rules::ternary::{keeps, ternary_rule};
@@ -89,9 +91,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`] for a scalar that an integer dtype does not represent.
     pub fn clamp_min(&self, low: impl Operand<B>) -> Result<Tensor<B>> {
         let clamped = low.with(|low| match self.dtype().is_float() {
-            true => {
-                B::engine_ternary(TernaryOp::Clamp, self, low, Input::Scalar(f64::INFINITY.into()))
-            }
+            true => B::engine_ternary(TernaryOp::Clamp, self, low, Input::Scalar(NO_BOUND)),
             false => B::engine_binary(BinaryOp::Maximum, Input::Ref(self), low),
         });
         clamped.map_err(|e| e.named("clamp_min"))
@@ -110,12 +110,7 @@ impl<B: Backend> Tensor<B> {
     /// As for [`clamp_min`](Tensor::clamp_min).
     pub fn clamp_max(&self, high: impl Operand<B>) -> Result<Tensor<B>> {
         let clamped = high.with(|high| match self.dtype().is_float() {
-            true => B::engine_ternary(
-                TernaryOp::Clamp,
-                self,
-                Input::Scalar((-f64::INFINITY).into()),
-                high,
-            ),
+            true => B::engine_ternary(TernaryOp::Clamp, self, Input::Scalar(NO_BOUND), high),
             false => B::engine_binary(BinaryOp::Minimum, Input::Ref(self), high),
         });
         clamped.map_err(|e| e.named("clamp_max"))
@@ -176,10 +171,14 @@ fn broadcast<'a, B: Backend>(
     Ok([a.broadcast(shape)?, b.broadcast(shape)?, c.broadcast(shape)?])
 }
 
+/// A bound that [`Tensor::clamp`] ignores.
+const NO_BOUND: Scalar = Scalar::Float(f64::NAN);
+
 fn check_bounds(low: Scalar, high: Scalar, shape: &Shape) -> Result<()> {
     let ordered = match (low, high) {
         (Scalar::Int(low), Scalar::Int(high)) => low <= high,
-        (low, high) => low.to_f64() <= high.to_f64(),
+        // A bound that is NaN is none.
+        (low, high) => low.to_f64().partial_cmp(&high.to_f64()).is_none_or(Ordering::is_le),
     };
     if !ordered {
         let reason = format!("bounds must be in order, got {low} and {high} for shape {shape}");

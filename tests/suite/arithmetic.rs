@@ -232,6 +232,12 @@ fn clamps_with_one_bound_have_the_derivative_of_clamp() {
     assert_close(&g[0], &[0., 0., 1., 1., 1.]);
     let g = gradients(&[&x], |xs| xs[0].clamp_max(1.0));
     assert_close(&g[0], &[1., 1., 0., 0., 1.]);
+    let (infinite, ones) = (of(&[INF, -INF]), [1., 1.]);
+    let g = gradients(&[&infinite], |xs| xs[0].clamp_min(-INF)?.clamp_max(INF));
+    assert_close(&g[0], &[0., 0.]);
+    assert_close(&gradients(&[&infinite], |xs| xs[0].clamp_min(0.0))[0], &[1., 0.]);
+    assert_close(&gradients(&[&infinite], |xs| xs[0].clamp_max(0.0))[0], &[0., 1.]);
+    assert_close(&gradients(&[&of(&ones), &infinite], |xs| xs[0].clamp_min(&xs[1]))[1], &[1., 0.]);
     let bound = of(&[0.5, 1.5, -1.0, 1.0]);
     let y = of(&[0.0, 2.0, 1.0, -4.0]);
     check(&[&y, &bound], |xs| xs[0].clamp_min(&xs[1])?.square());

@@ -82,7 +82,8 @@ slices! {
     ///
     /// ```
     /// assert_eq!(swath_kernels::prod(&[1e30f32, 1e-30, 4.0]), 4.0);
-    /// assert_eq!(swath_kernels::prod(&[2f64.powi(900), 2f64.powi(900), 2f64.powi(-1800)]), 1.0);
+    /// let (large, small) = (2f64.powi(900), 2f64.powi(-900));
+    /// assert_eq!(swath_kernels::prod(&[large, large, small, small]), 1.0);
     /// ```
     prod() = Prod;
     /// The variance: the sum of squared distances from the mean, divided by the number of elements

@@ -1,6 +1,6 @@
 //! Accumulators: how they merge, and their results.
 
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
 
 use bytemuck::{Pod, Zeroable};
 
@@ -118,11 +118,24 @@ impl Partial for f64 {
 ///
 /// The numbers are those of the product as it would be without bounds of the exponent, so that its
 /// bits do not depend on when powers of two are split off.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Product {
     pub(super) number: f64,
     pub(super) exponent: f64,
+}
+
+impl fmt::Debug for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Product").field(&self.value()).finish()
+    }
+}
+
+/// Powers of two may be split off earlier or later.
+impl PartialEq for Product {
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
 }
 
 impl Product {

@@ -14,7 +14,7 @@ impl<P: Partial> Pairwise<P> {
     ///
     /// let mut product = Pairwise::new();
     /// product.take(&Prod, &[2.0f32, 3.0]);
-    /// assert_eq!(product.finish().0, 6.0);
+    /// assert_eq!(product.finish().value(), 6.0);
     /// ```
     pub fn take<E>(&mut self, reduction: &(impl Reduction<E, Acc = P> + ?Sized), x: &[E]) {
         self.take_subtrees(x.len(), |part| reduction.fold(&x[part]));

@@ -47,7 +47,7 @@ impl Params {
             false => draw.choose(&[1, 2, 0, 3, 4, 1, 5]),
         });
         let numel: usize = dims.iter().product();
-        let divisors: Vec<usize> = (1..=numel).filter(|i| numel % i == 0).collect();
+        let divisors: Vec<usize> = (1..=numel).filter(|&i| numel.is_multiple_of(i)).collect();
         let shape = match draw.below(8) {
             0 => draw.dims(),
             1 => vec![numel],

@@ -228,7 +228,8 @@ fn compare(got: &T, want: &R, close: Close, operands: &[&T; 3]) -> Result<(), St
         let near_overflow = got.abs().min(want.abs()) > 0.99 * largest;
         let allowed =
             error * want.abs().max(if close == Close::Sums { scale * scale } else { scale });
-        if !near_overflow && !((got - want).abs() <= allowed) {
+        let is_near = (got - want).abs() <= allowed;
+        if !near_overflow && !is_near {
             return Err(format!(
                 "element {i}: expected {want:e}, got {got:e}; allowed {allowed:e}"
             ));
