@@ -104,7 +104,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Cuts an axis into parts of the given extent, of which the last may be shorter, or of the extents of a list. An
-    /// empty axis gives one empty part.
+    /// empty axis gives one empty part. More than 8 parts share recorded operations: differentiate them together.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -150,20 +150,21 @@ impl<B: Backend> Tensor<B> {
         Ok(parts)
     }
 
-    /// Parts of these extents, cut from halves of halves: each gradient of `narrow` is as large as what was cut, so that
-    /// those of n parts of the whole would take n times its memory and time.
+    /// Parts of these extents, more than a few of them cut from halves of halves: each gradient of `narrow` is as large as
+    /// what was cut, so that those of n parts of the whole would take n times its time.
     fn halves(&self, axis: usize, sizes: &[usize], parts: &mut Vec<Self>) -> Result<()> {
-        let [first, rest] = match sizes.len() {
-            0 => return Ok(()),
-            1 => {
-                parts.push(self.narrow(axis, 0, sizes[0])?);
-                return Ok(());
+        const FEW: usize = 8;
+        let (mut start, is_few) = (0, sizes.len() <= FEW);
+        for sizes in sizes.chunks(if is_few { 1 } else { sizes.len().div_ceil(2) }) {
+            let size = sizes.iter().sum();
+            let part = self.narrow(axis, start, size)?;
+            match is_few {
+                true => parts.push(part),
+                false => part.halves(axis, sizes, parts)?,
             }
-            count => <[_; 2]>::from(sizes.split_at(count / 2)),
-        };
-        let (before, after) = (first.iter().sum(), rest.iter().sum());
-        self.narrow(axis, 0, before)?.halves(axis, first, parts)?;
-        self.narrow(axis, before, after)?.halves(axis, rest, parts)
+            start += size;
+        }
+        Ok(())
     }
 
     /// Cuts an axis into at most `count` parts of one extent, of which the last may be shorter: PyTorch's `chunk`. There
@@ -492,9 +493,8 @@ impl<B: Backend> Tensor<B> {
     /// Those of [`meshgrid`](Tensor::meshgrid).
     pub fn meshgrid_xy(vectors: &[&Tensor<B>]) -> Result<Vec<Self>> {
         let grid = Tensor::meshgrid(vectors).map_err(|error| error.named("meshgrid_xy"))?;
-        match grid.len() {
-            0 | 1 => Ok(grid),
-            _ => grid.iter().map(|x| x.swap_axes(0, 1)).collect(),
-        }
+        let swapped =
+            grid.iter().map(|x| if grid.len() < 2 { Ok(x.clone()) } else { x.swap_axes(0, 1) });
+        swapped.collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Values at the edges: infinite logits and masked classes, ranges into integers, products whose parts leave
-//! the range, sizes at the end of their type, gradients at NaN. Expected values are PyTorch's where it has
-//! them, limits, or exact.
+//! the range, sizes at the end of their type, gradients at NaN. Expected values are limits, exact, or
+//! computed independently.
 
 mod edges;
 
