@@ -117,7 +117,8 @@ fn losses_at_infinite_logits_and_masked_classes() {
         let classes = tensor![i64; 1];
         let nll = |xs: &[T]| loss::nll(&xs[0].reshape((1, 3))?.log_softmax(-1)?, &classes);
         let cross = |xs: &[T]| loss::cross_entropy(&xs[0].reshape((1, 3))?, &classes);
-        let calls: [&dyn Fn(&[T]) -> Result<T>; 2] = [&nll, &cross];
+        type Call<'a> = &'a dyn Fn(&[T]) -> Result<T>;
+        let calls: [Call<'_>; 2] = [&nll, &cross];
         for f in calls {
             let (y, g) = differentiated(f, &[&[1.0, 2.0, -INF]], dtype);
             near(&[y], &[(1.0 + (-1f64).exp()).ln()]);

@@ -110,13 +110,13 @@ fn reductions_have_the_dtypes_and_values_of_integers() {
 fn division_by_zero_and_the_quotient_out_of_range_are_errors() {
     for (dtype, low, high) in INTEGERS {
         let x = of(dtype, &[7, low, high]);
-        for result in [x.div(0), x.rem(0), x.div(&of(dtype, &[1, 1, 0]))] {
+        for result in [x.div(0), x.rem(0), x.div(of(dtype, &[1, 1, 0]))] {
             assert!(matches!(result, Err(Error::IntegerDivision { .. })), "{dtype}");
         }
         if low < 0 {
             assert!(matches!(x.div(-1), Err(Error::IntegerDivision { op: "div", .. })), "{dtype}");
             assert!(matches!(x.rem(-1), Err(Error::IntegerDivision { op: "rem", .. })), "{dtype}");
-            assert!(matches!((1 - &x).div(&of(dtype, &[2, -1, 3])), Ok(_)));
+            assert!((1 - &x).div(of(dtype, &[2, -1, 3])).is_ok());
             assert_eq!(values(&of(dtype, &[-7, 7]).div(2).unwrap()), [-3, 3]);
             assert_eq!(values(&of(dtype, &[-7, 7]).rem(-2).unwrap()), [-1, 1]);
         }

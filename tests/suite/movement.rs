@@ -1,6 +1,8 @@
 //! Ops that move elements: against PyTorch and NumPy in every dtype, on backends with kernels and without, and what
 //! their pages promise.
 
+#![allow(clippy::reversed_empty_ranges, reason = "slices with negative steps")]
+
 mod behaviour;
 mod errors;
 
