@@ -74,7 +74,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AxisOutOfRange`].
+    /// [`AxisOutOfRange`](crate::Error::AxisOutOfRange).
     pub fn cummax(&self, axis: impl Into<Axis>) -> Result<(Self, Self)> {
         B::engine_arg_scan(self, Extremum::Max, axis.into())
     }
@@ -90,7 +90,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AxisOutOfRange`].
+    /// [`AxisOutOfRange`](crate::Error::AxisOutOfRange).
     pub fn cummin(&self, axis: impl Into<Axis>) -> Result<(Self, Self)> {
         B::engine_arg_scan(self, Extremum::Min, axis.into())
     }

@@ -145,7 +145,7 @@ macro_rules! binary {
             {
                 /// Quotient rounded down, as Python's `//`: the largest integer that is not above the exact
                 /// quotient. It goes with the remainder that has the sign of `b`, `a - b ·
-                /// floor_divide(a, b)`; [`rem`](Tensor::rem), which has the sign of `a`, goes with the
+                /// floor_divide(a, b)`; `rem`, which has the sign of `a`, goes with the
                 /// truncated quotient. Of floats it is that integer while it is below 2^22 (`f64`: 2^51),
                 /// and within 2 floats of it beyond. Floats divided by 0 give `a / b`. For integers, division by zero
                 /// and overflow of the quotient are errors.
