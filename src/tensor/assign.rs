@@ -2,7 +2,7 @@
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::{scatter_rule, slice_assign_rule};
-use crate::backend::{Backend, TensorData, check_indices};
+use crate::backend::{Backend, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::SliceItem;
@@ -44,13 +44,7 @@ impl<B: Backend> Tensor<B> {
         source: &Tensor<B>,
     ) -> Result<Self> {
         let op = "scatter";
-        let axis = axis.resolve(op, x.shape())?;
-        let index = index.as_index(op)?;
-        check_indices(op, x.data(), axis, index.data())?;
-        if index.shape() != source.shape() {
-            return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
-        }
-        x.check_dtype(op, source.dtype())?;
+        let (axis, index) = x.check_targets(op, axis, index, source)?;
         let data = B::scatter(x.data(), axis, index.data(), source.data())?;
         Ok(record(op, data, &[x, source], |_| scatter_rule(axis, index)))
     }

@@ -67,13 +67,7 @@ impl<B: Backend> Tensor<B> {
         source: &Tensor<B>,
     ) -> Result<Self> {
         let op = "scatter_add";
-        let axis = axis.resolve(op, x.shape())?;
-        let index = index.as_index(op)?;
-        check_indices(op, x.data(), axis, index.data())?;
-        if index.shape() != source.shape() {
-            return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
-        }
-        x.check_dtype(op, source.dtype())?;
+        let (axis, index) = x.check_targets(op, axis, index, source)?;
         check_arithmetic(op, x.dtype(), x.shape())?;
         let data = B::scatter_add(x.data(), axis, index.data(), source.data())?;
         Ok(record(op, data, &[x, source], |_| scatter_add_rule(axis, index)))
@@ -206,6 +200,25 @@ impl<B: Backend> Tensor<B> {
 }
 
 impl<B: Backend> Tensor<B> {
+    /// The axis, and the index as `I64`, of an operation that writes the elements of `source` to the places that an index
+    /// names. Fails unless index and source have one shape, the source this tensor's dtype.
+    pub(super) fn check_targets(
+        &self,
+        op: &'static str,
+        axis: Axis,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<(usize, Tensor<B>)> {
+        let axis = axis.resolve(op, self.shape())?;
+        let index = index.as_index(op)?;
+        check_indices(op, self.data(), axis, index.data())?;
+        if index.shape() != source.shape() {
+            return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
+        }
+        self.check_dtype(op, source.dtype())?;
+        Ok((axis, index))
+    }
+
     /// This tensor of integers as indices: converted to `I64`, without a copy if that is its dtype, and
     /// untracked.
     ///

@@ -72,6 +72,12 @@ impl<B: Backend> CrossEntropy<'_, B> {
         }
     }
 
+    /// The number of targets that are not ignored, unless it is that of all; `F32` for 16-bit floats.
+    fn counted(&self, targets: &Tensor<B>, dtype: DType) -> Result<Option<Tensor<B>>> {
+        let count = |ignored| targets.ne(ignored)?.sum(None, false)?.to_dtype(dtype.at_least_f32());
+        self.ignore_index.map(count).transpose()
+    }
+
     /// `losses` `[r]` reduced; not reduced, they get `shape`. `total` is what a mean divides by, if not by
     /// their number.
     fn reduced(
@@ -111,12 +117,6 @@ impl<B: Backend> Classes<B> {
         };
         let class = targets.masked_fill(&ignored, 0)?;
         Ok(Classes { ignored, class })
-    }
-
-    /// The number of rows that count, unless it is that of all; `F32` for 16-bit floats.
-    fn counted(&self, dtype: DType, options: &CrossEntropy<'_, B>) -> Result<Option<Tensor<B>>> {
-        let count = || self.ignored.logical_not()?.sum(None, false)?.to_dtype(dtype.at_least_f32());
-        options.ignore_index.map(|_| count()).transpose()
     }
 
     /// The weights of the classes, 0 where ignored, `[r]`, in `F32` at least.
@@ -182,14 +182,14 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "nll";
         options.check(op, log_p)?;
-        let targets = log_p.check_targets(op, targets)?;
+        let targets = log_p.class_indices(op, targets)?;
         log_p.likelihood(op, &targets, options, |log_p, classes| {
             log_p.counted_rows(classes, &options)
         })
     }
 
     /// The targets as indices; fails if their shape is not that of the rows.
-    fn check_targets(&self, op: &'static str, targets: &Tensor<B>) -> Result<Self> {
+    fn class_indices(&self, op: &'static str, targets: &Tensor<B>) -> Result<Self> {
         let targets = targets.as_index(op)?;
         match self.dims().split_last() {
             Some((_, rows)) if rows == targets.dims() => Ok(targets),
@@ -207,10 +207,10 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let rows = targets.numel();
         let x = self.reshape((rows, self.dims()[targets.rank()]))?;
-        let classes = Classes::new(&targets.reshape(rows)?, options.ignore_index)?;
+        let flat = targets.reshape(rows)?;
+        let classes = Classes::new(&flat, options.ignore_index)?;
         let losses = match x.numel() {
-            // Without classes every row is ignored.
-            0 => x.sum(Some(&[1]), false)?,
+            0 => x.no_classes(op, &flat, options.ignore_index)?,
             _ => log_p(&x, &classes)?
                 .losses(&classes, &options)
                 .and_then(|losses| losses.to_dtype(self.dtype()))
@@ -218,7 +218,7 @@ impl<B: Backend> Tensor<B> {
         };
         options.reduced(losses, *targets.shape(), || match options.weight {
             Some(weight) if x.numel() > 0 => classes.weights(weight)?.sum(None, false).map(Some),
-            _ => classes.counted(self.dtype(), &options),
+            _ => options.counted(targets, self.dtype()),
         })
     }
 
@@ -232,7 +232,7 @@ impl<B: Backend> Tensor<B> {
         if targets.dtype().is_float() {
             return x.expected_loss(op, targets, options);
         }
-        let targets = x.check_targets(op, targets)?;
+        let targets = x.class_indices(op, targets)?;
         if options.weight.is_some() {
             return x.likelihood(op, &targets, options, |logits, classes| {
                 logits.counted_rows(classes, &options)?.log_softmax(1)
@@ -242,9 +242,7 @@ impl<B: Backend> Tensor<B> {
         let logits = x.reshape((rows, x.dims()[targets.rank()]))?;
         let flat = targets.reshape(rows)?;
         let losses = logits.cross_entropy_rows(&flat, options)?;
-        options.reduced(losses, *targets.shape(), || {
-            Classes::new(&flat, options.ignore_index)?.counted(x.dtype(), &options)
-        })
+        options.reduced(losses, *targets.shape(), || options.counted(&flat, x.dtype()))
     }
 
     /// The loss of probabilities as targets.
@@ -307,20 +305,26 @@ impl<B: Backend> Tensor<B> {
         (ignore_index, label_smoothing): (Option<i64>, f64),
     ) -> Result<Self> {
         if self.numel() == 0 {
-            // Without classes every row must be ignored.
-            let targets = targets.to_vec::<i64>()?;
-            return match targets.into_iter().find(|&index| ignore_index != Some(index)) {
-                None => self.sum(Some(&[1]), false),
-                Some(index) => {
-                    let (op, shape) = ("cross_entropy", *self.shape());
-                    Err(Error::IndexOutOfRange { op, index, axis: 1, shape })
-                }
-            };
+            return self.no_classes("cross_entropy", targets, ignore_index);
         }
         let options = CrossEntropy { ignore_index, label_smoothing, ..Default::default() };
         let classes = Classes::new(targets, ignore_index)?;
         let log_p = self.counted_rows(&classes, &options)?.softmax_composite(1, true)?;
         log_p.losses(&classes, &options)?.to_dtype(self.dtype())
+    }
+
+    /// The losses `[r]` of rows without an element: all of them must be ignored.
+    fn no_classes(
+        &self,
+        op: &'static str,
+        targets: &Tensor<B>,
+        ignore_index: Option<i64>,
+    ) -> Result<Self> {
+        let targets = targets.to_vec::<i64>()?;
+        match targets.into_iter().find(|&index| ignore_index != Some(index)) {
+            None => self.sum(Some(&[1]), false),
+            Some(index) => Err(Error::IndexOutOfRange { op, index, axis: 1, shape: *self.shape() }),
+        }
     }
 
     /// Logits `[r, n]`, widened, without ignored rows, which may hold values without a gradient, such as NaN.

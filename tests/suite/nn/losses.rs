@@ -93,5 +93,7 @@ fn arguments_that_do_not_fit_are_errors() {
     let classes = tensor![i64; 0, 1, 0];
     assert!(matches!(loss::nll(&x, &classes), Err(Error::IndexOutOfRange { .. })));
     assert!(matches!(loss::nll(&y, &classes), Err(Error::ShapeMismatch { .. })));
+    let none = T::zeros((classes.numel(), 0), DType::F32).unwrap();
+    assert!(matches!(loss::nll(&none, &classes), Err(Error::IndexOutOfRange { op: "nll", .. })));
     assert!(matches!(loss::nll(&x, &y), Err(Error::DTypeMismatch { .. })));
 }
