@@ -79,11 +79,18 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             ReduceOp::LogSumExp if self.count() == 0.0 => x.zeros_like()?,
             ReduceOp::LogSumExp => {
                 // Not e^(x − y): y is rounded, possibly to 16 bits.
-                let largest = x.detach().max(Some(&self.axes), true)?;
-                let largest = largest.clamp(-wide.largest(), wide.largest())?;
-                // A finite x is at most the largest. The bound makes one that is ∞ dwarf all finite
-                // ones, without an overflow of the sum.
-                let powers = x.sub(&largest)?.minimum(40.0)?.exp()?;
+                let mut largest = x.detach().max(Some(&self.axes), true)?;
+                let infinite = may_be_infinite(&largest)?;
+                if infinite {
+                    largest = largest.clamp(-wide.largest(), wide.largest())?;
+                }
+                let mut powers = x.sub(&largest)?;
+                if infinite {
+                    // A finite x is at most the largest. The bound makes one that is ∞ dwarf all
+                    // finite ones, without an overflow of the sum.
+                    powers = powers.minimum(40.0)?;
+                }
+                let powers = powers.exp()?;
                 g.mul(&ratio(&powers, &powers.sum(Some(&self.axes), true)?)?)?
             }
             _ => self.split_among(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
@@ -139,10 +146,14 @@ impl<B: Backend> ReduceRule<B> {
             let split = self.split_among(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?;
             return split.mul(&x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
-        let endless = y.isinf()?;
-        let signs = x.sign()?.mul(x.isinf()?.to_dtype(x.dtype())?)?.detach();
-        let x = &Tensor::where_cond(&endless, &signs, x)?;
-        let y = &Tensor::where_cond(&endless, &signs.norm(p, Some(&self.axes), true)?, y)?;
+        let mut values = [x.clone(), y.clone()];
+        if may_be_infinite(y)? {
+            let infinite = y.isinf()?;
+            let signs = x.sign()?.mul(x.isinf()?.to_dtype(x.dtype())?)?.detach();
+            values[0] = Tensor::where_cond(&infinite, &signs, x)?;
+            values[1] = Tensor::where_cond(&infinite, &signs.norm(p, Some(&self.axes), true)?, y)?;
+        }
+        let [x, y] = &values;
         if p == 2.0 {
             return ratio_times(x, y, g);
         }
@@ -213,6 +224,14 @@ fn near_one<B: Backend>(x: &Tensor<B>) -> Result<[Tensor<B>; 2]> {
 fn times_power<B: Backend>(x: &Tensor<B>, exponent: &Tensor<B>) -> Result<Tensor<B>> {
     let half = exponent.mul_scalar(0.5)?.floor()?;
     x.mul(&half.exp2()?)?.mul(&exponent.sub(&half)?.exp2()?)
+}
+
+/// Whether an element is infinite. Where only a device can read `x`, it is not waited for: an element may be.
+fn may_be_infinite<B: Backend>(x: &Tensor<B>) -> Result<bool> {
+    match B::host_bytes(x.data()) {
+        Some(_) => Ok(x.isinf()?.to_vec::<bool>()?.contains(&true)),
+        None => Ok(true),
+    }
 }
 
 /// `x` with `value` where `chosen`.
