@@ -4,7 +4,7 @@
 
 mod edges;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use swath::io::safetensors::TrainingState;
 use swath::nn::{Linear, Visit, loss};
@@ -318,12 +318,10 @@ fn sizes_at_the_end_of_their_type() {
     assert!(Rng::seed(1).normal_vec::<f64>(usize::MAX / 8).is_err());
 }
 
-/// The order of many operands is found in less time than their products take.
 #[test]
-fn einsum_of_many_operands_takes_milliseconds() {
+fn einsum_of_hundreds_of_operands() {
     let x = tensor![f64; 1.0, 0.5, -1.0].requires_grad();
     let equation = |count: usize| format!("{}->a", vec!["a"; count].join(","));
-    let start = Instant::now();
     let y = T::einsum(&equation(300), &[&x; 300]).unwrap();
     assert_eq!(values(&y), [1.0, 0.5f64.powi(300), 1.0]);
     let grads = y.sum(None, false).unwrap().backward().unwrap();
@@ -337,8 +335,20 @@ fn einsum_of_many_operands_takes_milliseconds() {
     let y = T::einsum(&chain, &vec![&turn; terms.len()]).unwrap();
     // 51 quarter turns are three.
     assert_eq!(values(&y), [0.0, -1.0, 1.0, 0.0]);
-    // The cubic search took 5 s.
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    // Four times the operands: some 20 times the time, since the search for their order takes n² log n. A search
+    // among all pairs at every step takes at least 64 times.
+    let x = x.detach();
+    let seconds = |count: usize| {
+        let (equation, operands) = (equation(count), vec![&x; count]);
+        let runs = (0..3).map(|_| {
+            let start = Instant::now();
+            T::einsum(&equation, &operands).unwrap();
+            start.elapsed().as_secs_f64()
+        });
+        runs.fold(f64::INFINITY, f64::min)
+    };
+    let ratio = seconds(400) / seconds(100);
+    assert!(ratio < 50.0, "{ratio}");
 }
 
 #[test]
