@@ -307,6 +307,17 @@ impl Error {
     }
 }
 
+/// An empty vector with memory for `len` elements.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(crate) fn reserved<T>(op: &'static str, len: usize) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
+    Ok(elements)
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -19,12 +19,11 @@ mod philox;
 #[cfg(test)]
 mod tests;
 mod weighted;
-pub(crate) use weighted::Undrawn;
 
 use std::ops::Range;
 
 use crate::dtype::Element;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reserved};
 use crate::runtime::parallel::{Cost, for_each_chunk_mut};
 use philox::philox4x32_10;
 
@@ -209,9 +208,7 @@ impl Rng {
         cost: Cost,
         f: &(dyn Fn(&mut Rng, &mut [T]) + Sync),
     ) -> Result<Vec<T>> {
-        let mut out = Vec::new();
-        let bytes = len.saturating_mul(size_of::<T>());
-        out.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
+        let mut out = reserved(op, len)?;
         out.resize(len, T::from_f64(0.0));
         let state = self.state;
         let after = |numbers: usize| {
@@ -264,9 +261,7 @@ impl Rng {
             let reason = format!("the range {range:?} is empty");
             return Err(Error::InvalidArgument { op, reason });
         }
-        let mut out = Vec::new();
-        let bytes = len.saturating_mul(size_of::<i64>());
-        out.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
+        let mut out = reserved(op, len)?;
         let width = range.end.wrapping_sub(range.start) as u64;
         out.extend((0..len).map(|_| range.start.wrapping_add(self.below(width) as i64)));
         Ok(out)
@@ -287,9 +282,7 @@ impl Rng {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn permutation(&mut self, n: usize) -> Result<Vec<i64>> {
-        let (op, bytes) = ("permutation", n.saturating_mul(size_of::<i64>()));
-        let mut order = Vec::new();
-        order.try_reserve_exact(n).map_err(|_| Error::OutOfMemory { op, bytes })?;
+        let mut order = reserved("permutation", n)?;
         order.extend((0..n).map(|i| i as i64));
         for last in (1..n).rev() {
             order.swap(last, self.below(last as u64 + 1) as usize);

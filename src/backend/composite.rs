@@ -10,7 +10,7 @@ use super::{
     check_same_shape,
 };
 use crate::dtype::{DType, Element, HostData, Scalar, check_bools, for_dtype, swap_little_endian};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reserved};
 use crate::layout::{AxisPart, Layout, SliceItem};
 use crate::ops::{BinaryOp, CompareOp, NumberTest, ScanOp, TernaryOp, UnaryOp, ternary_ops};
 use crate::shape::Shape;
@@ -271,9 +271,7 @@ pub(super) fn read<B: Backend>(
         bytes: &mut [u8],
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<HostData> {
-        let mut values = Vec::new();
-        let failed = |_| Error::OutOfMemory { op: "read", bytes: numel * size_of::<T>() };
-        values.try_reserve_exact(numel).map_err(failed)?;
+        let mut values = reserved("read", numel)?;
         while values.len() < numel {
             let count = bytes.len() / T::DTYPE.size();
             let part = &mut bytes[..count.min(numel - values.len()) * T::DTYPE.size()];

@@ -27,7 +27,7 @@ use crate::backend::{
     check_indices, check_len, check_same_shape, common, joined_shape, no_tensor,
 };
 use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reserved};
 use crate::layout::{AxisPart, Layout, SliceItem};
 use crate::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use crate::shape::{AxisSet, Shape};
@@ -101,11 +101,7 @@ fn round(dtype: DType, x: Scalar) -> Scalar {
 /// Empty vector with capacity for the elements of a shape.
 fn with_capacity(op: &'static str, shape: &Shape) -> Result<Vec<Scalar>> {
     shape.validate(op)?;
-    let mut values = Vec::new();
-    let bytes = shape.numel().saturating_mul(size_of::<Scalar>());
-    let failed = |_| Error::OutOfMemory { op, bytes };
-    values.try_reserve_exact(shape.numel()).map_err(failed)?;
-    Ok(values)
+    reserved(op, shape.numel())
 }
 
 /// Tensor whose element at each index is `definition(index)`, rounded to the dtype.

@@ -18,22 +18,19 @@ const WEIGHT_COST: usize = 1_500;
 const DRAW_COST: usize = 60_000;
 
 impl Rng {
-    /// Draws `count` indices from each row of `columns` weights; if `distinct`, without replacement. Each draw takes
-    /// two words, so that threads may share the rows.
+    /// Draws `count` indices from each row of `columns` weights into `indices`, an empty vector; if `distinct`, without
+    /// replacement. Each draw takes two words, so that threads may share the rows.
     ///
     /// # Errors
-    /// [`Undrawn::Row`] for a weight that is negative, infinite or NaN, or too few positive ones.
+    /// The number of the first row with a weight that is negative, infinite or NaN, or with too few positive ones.
     pub(crate) fn weighted_indices(
         &mut self,
         weights: &[f64],
         columns: usize,
         [rows, count]: [usize; 2],
         distinct: bool,
-    ) -> Result<Vec<i64>, Undrawn> {
-        let mut indices = Vec::new();
-        let failed =
-            |_| Undrawn::Memory(rows.saturating_mul(count).saturating_mul(size_of::<i64>()));
-        indices.try_reserve_exact(rows.saturating_mul(count)).map_err(failed)?;
+        mut indices: Vec<i64>,
+    ) -> Result<Vec<i64>, usize> {
         indices.resize(rows * count, INVALID);
         let (state, words) = (self.state, 2 * count as u64);
         let after = |row: usize| {
@@ -50,21 +47,13 @@ impl Rng {
             }
         });
         match indices.iter().position(|&index| index == INVALID) {
-            Some(first) => Err(Undrawn::Row(first / count)),
+            Some(first) => Err(first / count),
             None => {
                 *self = after(rows);
                 Ok(indices)
             }
         }
     }
-}
-
-/// Why indices were not drawn.
-pub(crate) enum Undrawn {
-    /// So many bytes for the indices could not be allocated.
-    Memory(usize),
-    /// The first row whose weights are invalid or too few.
-    Row(usize),
 }
 
 /// An index that was not drawn.

@@ -116,13 +116,10 @@ impl<B: Backend> Tensor<B> {
         posinf: Option<f64>,
         neginf: Option<f64>,
     ) -> Result<Tensor<B>> {
-        let largest = match x.dtype() {
-            DType::F16 => half::f16::MAX.to_f64(),
-            DType::BF16 => half::bf16::MAX.to_f64(),
-            DType::F32 => f32::MAX.into(),
-            DType::F64 => f64::MAX,
-            _ => return Ok(x.clone()),
-        };
+        if !x.dtype().is_float() {
+            return Ok(x.clone());
+        }
+        let largest = x.dtype().largest();
         // A finite number stays finite in the dtype.
         let nearest = |number: f64| match number.is_finite() {
             true => number.clamp(-largest, largest),

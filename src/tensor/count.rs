@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::backend::Backend;
 use crate::dtype::{DType, Element, for_dtype};
-use crate::error::{Error, Result};
-use crate::rng::{Rng, Undrawn};
+use crate::error::{Error, Result, reserved};
+use crate::rng::Rng;
 use crate::shape::Shape;
 
 use super::Tensor;
@@ -192,11 +192,8 @@ impl<B: Backend> Tensor<B> {
         if distinct && n > columns && rows > 0 {
             return Err(too_few(0));
         }
-        let drawn = rng.weighted_indices(&weights, columns, [rows, n], distinct);
-        let indices = drawn.map_err(|error| match error {
-            Undrawn::Memory(bytes) => Error::OutOfMemory { op, bytes },
-            Undrawn::Row(row) => too_few(row),
-        })?;
-        Tensor::from_vec(indices, out)
+        let indices = reserved(op, out.numel())?;
+        let drawn = rng.weighted_indices(&weights, columns, [rows, n], distinct, indices);
+        Tensor::from_vec(drawn.map_err(too_few)?, out)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::backend::{Backend, check_len};
 use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reserved};
 use crate::rng::Rng;
 use crate::shape::Shape;
 
@@ -290,9 +290,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let count = shape.numel();
         let host: HostData = for_dtype!(dtype, T => {
-            let mut values = Vec::new();
-            let bytes = count.saturating_mul(dtype.size());
-            values.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { op, bytes })?;
+            let mut values = reserved(op, count)?;
             values.extend((0..count).map(|i| T::from_scalar(value(i))));
             T::into_host(values)
         });

@@ -104,7 +104,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Cuts an axis into parts of the given extent, of which the last may be shorter, or of the extents of a list. An
-    /// empty axis gives one empty part. More than 8 parts share recorded operations: differentiate them together.
+    /// empty axis gives one empty part. More than 8 parts share one graph: differentiate a function of all, or keep it.
     ///
     /// ```
     /// use swath::prelude::*;

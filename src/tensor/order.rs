@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::index::gather_rule;
 use crate::backend::{Backend, check_search};
-use crate::dtype::{DType, Scalar};
+use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::OrderOp;
 use crate::shape::{Axis, AxisSet};
@@ -332,7 +332,6 @@ impl<B: Backend> Tensor<B> {
         let flat = x.reshape(n)?;
         let (sorted, order) = B::order(ASCENDING, flat.data(), 0).map_err(|e| e.named(op))?;
         let (sorted, order) = (Tensor::<B>::from_data(sorted), Tensor::<B>::from_data(order));
-        let sorted = if x.dtype().is_float() { sorted } else { sorted.to_dtype(DType::I64)? };
         let pairs = n.saturating_sub(1);
         let (here, next) = (sorted.narrow(0, 0, pairs)?, sorted.narrow(0, n - pairs, pairs)?);
         // All that follows NaN is NaN.

@@ -9,7 +9,7 @@ mod sort;
 use super::copy;
 use super::{CpuBackend, CpuTensor, Output};
 use crate::backend::{TensorData, check_search, composite};
-use crate::dtype::DType;
+use crate::dtype::{DType, Element, for_dtype};
 use crate::error::Result;
 use crate::ops::{Extremum, OrderOp};
 use crate::runtime::memory::Buffer;
@@ -22,22 +22,6 @@ const SORT_COST: usize = 12_000;
 const SELECT_COST: usize = 400;
 const SCAN_COST: usize = 1_000;
 const STEP_COST: usize = 1_500;
-
-/// Evaluates an expression with `$t` bound to the stored type of a dtype.
-macro_rules! for_keyed {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype {
-            DType::F16 => crate::dtype::for_dtype!(@arm $t half::f16, $body),
-            DType::BF16 => crate::dtype::for_dtype!(@arm $t half::bf16, $body),
-            DType::F32 => crate::dtype::for_dtype!(@arm $t f32, $body),
-            DType::F64 => crate::dtype::for_dtype!(@arm $t f64, $body),
-            DType::I64 => crate::dtype::for_dtype!(@arm $t i64, $body),
-            DType::I32 => crate::dtype::for_dtype!(@arm $t i32, $body),
-            DType::U32 => crate::dtype::for_dtype!(@arm $t u32, $body),
-            DType::U8 | DType::Bool => crate::dtype::for_dtype!(@arm $t u8, $body),
-        }
-    };
-}
 
 /// The order of the axes with `axis` last.
 fn axis_last(rank: usize, axis: usize) -> AxisSet {
@@ -79,7 +63,9 @@ pub(super) fn order(op: OrderOp, x: &CpuTensor, axis: usize) -> Result<(CpuTenso
     let mut indices = Output::new(name, &shape, DType::I64)?;
     if shape.numel() > 0 {
         let task = Task { op, n, count };
-        for_keyed!(x.dtype(), T => task.run::<T>(x.run(), values.elements(), indices.elements())?);
+        for_dtype!(x.dtype(), T => {
+            task.run::<<T as Element>::Stored>(x.run(), values.elements(), indices.elements())?
+        });
     }
     Ok((moved_back(name, values.finish(), axis)?, moved_back(name, indices.finish(), axis)?))
 }
@@ -167,12 +153,13 @@ pub(super) fn search_sorted(
         _ => values.shape().dims().last().copied().unwrap_or(1),
     };
     let cost = Cost(STEP_COST).times(n.max(2).ilog2() as usize);
-    for_keyed!(values.dtype(), T => {
-        let (sorted, values) = (sorted.run::<T>(), values.run::<T>());
+    for_dtype!(values.dtype(), T => {
+        type Stored = <T as Element>::Stored;
+        let (sorted, values) = (sorted.run::<Stored>(), values.run::<Stored>());
         for_each_chunk_mut(out.elements::<i64>(), 1, cost, &|first, places| {
             for (i, place) in (first..).zip(places) {
                 let (row, value) = (&sorted[i / per_row * n..][..n], values[i]);
-                let is_number = |x: &T| x.partial_cmp(x).is_some();
+                let is_number = |x: &Stored| x.partial_cmp(x).is_some();
                 *place = match (is_number(&value), right) {
                     (true, true) => row.partition_point(|x| *x <= value),
                     (true, false) => row.partition_point(|x| *x < value),
@@ -191,8 +178,9 @@ pub(super) fn arg_scan(op: Extremum, x: &CpuTensor, axis: usize) -> Result<CpuTe
     let (x, n) = (rows(name, x, axis)?, x.shape().dim(axis));
     let mut out = Output::new(name, x.shape(), DType::I64)?;
     if x.numel() > 0 {
-        for_keyed!(x.dtype(), T => {
-            let (x, flip) = (x.run::<T>(), T::flip(op == Extremum::Min));
+        for_dtype!(x.dtype(), T => {
+            type Stored = <T as Element>::Stored;
+            let (x, flip) = (x.run::<Stored>(), Stored::flip(op == Extremum::Min));
             for_each_chunk_mut(out.elements::<i64>(), n, Cost(SCAN_COST), &|first, indices| {
                 for (row, indices) in x[first * n..].chunks_exact(n).zip(indices.chunks_exact_mut(n)) {
                     // The last key is that of NaN, which is the result from there on.
