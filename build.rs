@@ -46,6 +46,10 @@ const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed={LIB_DIR}");
+    // Where tests and examples find the MPI library that the crate swath-mpi was built with.
+    for folder in env::var("DEP_SWATH_MPI_RPATH").iter().flat_map(|folders| folders.split(':')) {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
+    }
     let values: Vec<String> = PROVIDERS.iter().map(|name| format!("\"{name}\"")).collect();
     println!("cargo::rustc-check-cfg=cfg(blas, values(none(), {}))", values.join(", "));
     let is_on = |name: &&&str| {

@@ -254,6 +254,51 @@ pub enum Error {
         /// The cause.
         reason: String,
     },
+    /// The ranks of a [`World`](crate::distributed::World) do not do the same.
+    #[error("rank {rank}: {what}")]
+    Mismatch {
+        /// The first rank that failed, left, or differs from rank 0.
+        rank: usize,
+        /// What differs.
+        what: String,
+    },
+    /// A rank did not answer within the deadline.
+    #[error("{what}: rank {waiting_for} did not answer for {seconds} s")]
+    Stalled {
+        /// The rank.
+        waiting_for: usize,
+        /// The operation that it was waited for in.
+        what: &'static str,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// More ranks than micro-batches: some would have nothing to do.
+    #[error("{ranks} ranks for {micro_batches} micro-batches: expected at most one rank for each")]
+    TooManyRanks {
+        /// The number of ranks.
+        ranks: usize,
+        /// The number of micro-batches.
+        micro_batches: usize,
+    },
+    /// The launcher of one MPI library started a program that was built with another.
+    #[error(
+        "the launcher started {launched} processes, but MPI says {size}: the launcher belongs to another MPI \
+         library than the program; use the mpirun of the library that its mpicc belongs to"
+    )]
+    WrongLauncher {
+        /// The number of processes, as the launcher says.
+        launched: usize,
+        /// Their number, as MPI says.
+        size: usize,
+    },
+    /// Messages between ranks cannot be exchanged.
+    #[error("{op}: {reason}")]
+    Transport {
+        /// The operation.
+        op: &'static str,
+        /// The cause.
+        reason: String,
+    },
     /// `SWATH_ISA` or another run-time setting is invalid.
     #[error("{0}")]
     Runtime(String),
@@ -281,6 +326,7 @@ impl Error {
             | OutOfMemory { op: name, .. }
             | Unsupported { op: name, .. }
             | Device { op: name, .. }
+            | Transport { op: name, .. }
             | File { op: name, .. } => *name = op,
             // Errors of a backward pass name the recorded operation, not the one called.
             NotScalar { .. }
@@ -289,6 +335,10 @@ impl Error {
             | GradientNotKept { .. }
             | GradientCheck { .. }
             | Anomaly { .. }
+            | Mismatch { .. }
+            | Stalled { .. }
+            | TooManyRanks { .. }
+            | WrongLauncher { .. }
             | Runtime(_) => {}
         }
         self
@@ -385,6 +435,7 @@ mod tests {
             Error::OutOfMemory { op, bytes: 1 },
             Error::Unsupported { op, backend: "cpu" },
             Error::Device { op, backend: "wgpu", reason: reason() },
+            Error::Transport { op, reason: reason() },
             Error::File { op, path, tensor: None, reason: reason() },
         ] {
             let text = error.named("after").to_string();

@@ -36,6 +36,7 @@ extern crate self as swath;
 pub mod autodiff;
 pub mod backend;
 pub mod blas;
+pub mod distributed;
 mod dtype;
 mod engine;
 mod error;

@@ -223,6 +223,12 @@ pub trait Update<B: Backend> {
         step: &Step<'_>,
     ) -> Result<Tensor<B>>;
 
+    /// True if an element's new value depends on that element alone, so that ranks can share out a parameter
+    /// ([`ShardedOptimizer`](crate::distributed::ShardedOptimizer)). An update with a kernel need not say so.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
     /// Returns the same step as an op, for backends that have a kernel for it.
     fn kernel(&self, _step: &Step<'_>) -> Option<UpdateOp> {
         None

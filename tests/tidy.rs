@@ -76,6 +76,8 @@ const UNSAFE_PLACES: Files = &[
     "src/runtime/shared.rs",
     "src/io/mmap.rs",
     "src/interop/dlpack.rs",
+    // Calls of MPI.
+    "mpi/src",
     // Guard pages and uninitialised memory.
     "kernels/tests/",
     // Kernels that were compiled to shared objects.
@@ -157,6 +159,9 @@ const CFG_PLACES: Files = &[
     "src/backend/gpu",
     "src/runtime/memory/huge_pages.rs",
     "src/lib.rs",
+    // A build without MPI, and the transport of a build with it.
+    "mpi/src/shim.rs",
+    "src/distributed",
     // Which backends are tested: those that were built.
     "src/testing/suite/mod.rs",
     "tests/",

@@ -6,7 +6,9 @@
 //! ```
 //!
 //! The same seed gives the same losses and parameters, bit for bit, on every machine and for any
-//! number of threads, also if the run is interrupted and resumed. `--hash` prints a digest of them.
+//! number of threads, also if the run is interrupted and resumed. `--hash` prints a digest of them. With
+//! `--micro-batches 8` the same holds for up to eight ranks, by `mpirun -n 8 … --mpi` or as threads by
+//! `--local 8`.
 //!
 //! | file | contents |
 //! |---|---|
@@ -36,6 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use swath::Device;
+use swath::distributed::World;
 use swath::nn;
 use swath::prelude::*;
 
@@ -67,14 +70,47 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs on the device of the options.
+/// Runs on the ranks of the options.
 fn start(options: &Options) -> Result<(), Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        // A second Ctrl-C, or one after everything was saved, ends the program at once.
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    if options.mpi {
+        #[cfg(feature = "mpi")]
+        return start_rank(options, World::mpi()?, &stop);
+        #[cfg(not(feature = "mpi"))]
+        return Err("--mpi: this program was built without it; build with --features mpi".into());
+    }
+    let ranks = World::local(options.local.unwrap_or(1))?;
+    std::thread::scope(|scope| {
+        let stop = &*stop;
+        let spawn = |world: World| {
+            // A boxed error may not be able to leave its thread.
+            scope.spawn(move || start_rank(options, world, stop).map_err(|error| error.to_string()))
+        };
+        let threads: Vec<_> = ranks.into_iter().map(spawn).collect();
+        let mut result = Ok(());
+        for thread in threads {
+            let ended = thread.join().unwrap_or_else(|_| Err("a rank panicked".to_owned()));
+            result = result.and(ended);
+        }
+        result.map_err(Failure::from)
+    })
+}
+
+/// Runs one rank on the device of the options.
+fn start_rank(options: &Options, world: World, stop: &AtomicBool) -> Result<(), Failure> {
     match options.device.unwrap_or(Device::Cpu) {
-        Device::Cpu => run::<CpuBackend>(options),
+        Device::Cpu => run::<CpuBackend>(options, world, stop),
         #[cfg(feature = "wgpu")]
-        Device::Wgpu => run::<swath::WgpuBackend>(options),
+        Device::Wgpu => run::<swath::WgpuBackend>(options, world, stop),
         #[cfg(all(feature = "metal", target_vendor = "apple"))]
-        Device::Metal => run::<swath::MetalBackend>(options),
+        Device::Metal => run::<swath::MetalBackend>(options, world, stop),
         other => {
             other.check()?;
             Err(format!("--device: expected cpu, wgpu or metal, got {other}").into())
@@ -82,7 +118,15 @@ fn start(options: &Options) -> Result<(), Failure> {
     }
 }
 
-fn run<B: Backend>(options: &Options) -> Result<(), Failure> {
+fn run<B: Backend>(options: &Options, world: World, stop: &AtomicBool) -> Result<(), Failure> {
+    // Rank 0 alone prints.
+    macro_rules! say {
+        ($($text:tt)*) => {
+            if world.is_root() {
+                crate::say!($($text)*);
+            }
+        };
+    }
     swath::runtime::check()?;
     if let Some(threads) = options.threads {
         swath::runtime::set_threads(threads)?;
@@ -90,6 +134,9 @@ fn run<B: Backend>(options: &Options) -> Result<(), Failure> {
     let folder = options.folder();
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    if world.size() > 1 {
+        say!("ranks    {world}");
+    }
     let saved = options.resume.then(|| state::Saved::load(&folder, options)).transpose()?;
     let plan = match &saved {
         Some(saved) => saved.plan,
@@ -103,7 +150,8 @@ fn run<B: Backend>(options: &Options) -> Result<(), Failure> {
             corpus.encode(text).map_err(|c| format!("--prompt: the training text has no {c:?}"))?
         }
     };
-    let mut run = Run::<B>::new(plan, corpus.vocabulary().len())?;
+    world.agree(corpus.fingerprint())?;
+    let mut run = Run::<B>::new(plan, corpus.vocabulary().len(), &world, options.shard)?;
     if let Some(saved) = saved {
         saved.restore(&mut run, &corpus)?;
         say!("going on after step {} of {}", run.steps(), plan.steps);
@@ -121,21 +169,13 @@ fn run<B: Backend>(options: &Options) -> Result<(), Failure> {
     let summary = nn::summary(&run.model);
     say!("model    {} parameters, {} bytes", summary.parameters(), summary.parameter_bytes());
 
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        // A second Ctrl-C, or one after everything was saved, ends the program at once.
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })?;
     let start = Instant::now();
     let first = run.steps();
     let save = |run: &Run<B>| {
         state::save(&folder, run, &corpus)?;
-        run.write_curve(&folder)
+        if run.parallel.world().is_root() { run.write_curve(&folder) } else { Ok(()) }
     };
-    if run.train(&corpus, &stop, save)? == End::Interrupted {
+    if run.train(&corpus, stop, save)? == End::Interrupted {
         say!("stopped after step {} of {}; to continue:", run.steps(), plan.steps);
         say!("  {}", resume_command(options));
         return Ok(());
@@ -147,6 +187,10 @@ fn run<B: Backend>(options: &Options) -> Result<(), Failure> {
         say!("{} steps in {seconds:.0} s, {:.0} tokens/s", run.steps() - first, tokens / seconds);
     }
 
+    if !world.is_root() {
+        // The rest is evaluation.
+        return Ok(());
+    }
     let length = options.sample.unwrap_or(400);
     if length > 0 {
         let mut rng = Rng::seed(plan.seed).stream(SAMPLE_STREAM);
@@ -179,13 +223,22 @@ fn resume_command(options: &Options) -> String {
         add("--data", Some(path.display().to_string()));
     }
     add("--steps", options.resume.then_some(options.steps).flatten().map(|n| n.to_string()));
+    add("--local", options.local.map(|n| n.to_string()));
     add("--device", options.device.map(|device| device.to_string()));
     add("--threads", options.threads.map(|n| n.to_string()));
     add("--sample", options.sample.map(|n| n.to_string()));
     add("--prompt", options.prompt.clone());
     add("--temperature", options.temperature.map(|x| x.to_string()));
-    words.extend(options.hash.then(|| "--hash".to_owned()));
-    format!("cargo run --release --example train_gpt -- {}", words.join(" "))
+    for (flag, given) in
+        [("--mpi", options.mpi), ("--shard", options.shard), ("--hash", options.hash)]
+    {
+        words.extend(given.then(|| flag.to_owned()));
+    }
+    let command = match options.mpi {
+        true => "mpirun … target/release/examples/train_gpt",
+        false => "cargo run --release --example train_gpt --",
+    };
+    format!("{command} {}", words.join(" "))
 }
 
 /// Quotes a word for a shell, if it needs quotes.

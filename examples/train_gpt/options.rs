@@ -29,6 +29,13 @@ model
 training
   --steps N          training steps (default 2000)
   --batch N          sequences per step (default 16)
+  --micro-batches N  parts of a batch whose gradients are added in a fixed order (default 1). Ranks share
+                     them out, so that there may be as many ranks; the losses and parameters depend
+                     on N, not on the number of ranks.
+  --mpi              train on the processes that mpirun started, in a build with the feature mpi:
+                     mpirun -n 2 … train_gpt --mpi --micro-batches 8
+  --local N          train on N ranks that are threads of this process
+  --shard            share out the optimizer's state among the ranks: 1/R of its memory on each
   --lr RATE          peak learning rate: reached by a linear warm-up over the first tenth of the
                      steps, at most 100, then decayed along a cosine to a tenth (default 0.003)
   --seed N           seed of all random numbers (default 42)
@@ -64,6 +71,10 @@ pub struct Options {
     pub dropout: Option<f64>,
     pub steps: Option<usize>,
     pub batch: Option<usize>,
+    pub micro_batches: Option<usize>,
+    pub mpi: bool,
+    pub local: Option<usize>,
+    pub shard: bool,
     pub rate: Option<f64>,
     pub seed: Option<u64>,
     pub device: Option<Device>,
@@ -91,6 +102,10 @@ impl Options {
                 Long("dropout") => options.dropout = Some(parser.value()?.parse()?),
                 Long("steps") => options.steps = Some(parser.value()?.parse()?),
                 Long("batch") => options.batch = Some(parser.value()?.parse()?),
+                Long("micro-batches") => options.micro_batches = Some(parser.value()?.parse()?),
+                Long("mpi") => options.mpi = true,
+                Long("local") => options.local = Some(parser.value()?.parse()?),
+                Long("shard") => options.shard = true,
                 Long("lr") => options.rate = Some(parser.value()?.parse()?),
                 Long("seed") => options.seed = Some(parser.value()?.parse()?),
                 Long("device") => options.device = Some(parser.value()?.parse()?),
@@ -121,9 +136,14 @@ impl Options {
             ("context", self.context),
             ("steps", self.steps),
             ("batch", self.batch),
+            ("micro-batches", self.micro_batches),
+            ("local", self.local),
         ];
         if let Some((name, _)) = counts.iter().find(|(_, value)| *value == Some(0)) {
             return Err(format!("--{name} must be at least 1, got 0").into());
+        }
+        if self.mpi && self.local.is_some() {
+            return Err("--mpi and --local are two ways to choose the ranks: expected one".into());
         }
         if let Some(steps) = self.steps.filter(|&steps| u32::try_from(steps).is_err()) {
             return Err(format!("--steps must be below 2^32, got {steps}").into());

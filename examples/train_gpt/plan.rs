@@ -16,6 +16,8 @@ pub struct Plan {
     /// Steps of the learning-rate schedule: the total number of steps with which the run began.
     pub schedule: usize,
     pub batch: usize,
+    /// Parts of a batch whose gradients are added in a fixed order; ranks share them out.
+    pub micro_batches: usize,
     pub rate: f64,
     pub seed: u64,
 }
@@ -34,6 +36,7 @@ impl Default for Plan {
             steps: STEPS,
             schedule: STEPS,
             batch: 16,
+            micro_batches: 1,
             rate: 3e-3,
             seed: 42,
         }
@@ -70,6 +73,7 @@ const ENTRIES: &[Entry] = entries! {
     "dropout" dropout f64;
     "steps" steps usize;
     "batch" batch usize;
+    "micro-batches" micro_batches usize;
     "lr" rate f64;
 };
 
@@ -84,6 +88,10 @@ impl Plan {
         }
         plan.seed = options.seed.unwrap_or(plan.seed);
         plan.schedule = plan.steps;
+        if plan.micro_batches > plan.batch {
+            let Plan { micro_batches, batch, .. } = plan;
+            return Err(format!("--micro-batches {micro_batches} exceeds --batch {batch}").into());
+        }
         match plan.width % plan.heads {
             0 => Ok(plan),
             _ => {
@@ -108,10 +116,11 @@ impl Plan {
         ENTRIES.iter().zip(numbers).for_each(|(entry, &value)| (entry.set)(&mut plan, value));
         plan.schedule = schedule as usize;
         // The numbers come from a file, which may hold anything.
-        let Plan { width, layers, heads, context, steps, batch, .. } = plan;
-        let counts = [width, layers, heads, context, steps, batch, plan.schedule];
+        let Plan { width, layers, heads, context, steps, batch, micro_batches, .. } = plan;
+        let counts = [width, layers, heads, context, steps, batch, micro_batches, plan.schedule];
         let valid = counts.iter().all(|&count| (1..1 << 32).contains(&count))
             && width % heads == 0
+            && micro_batches <= batch
             && (0.0..1.0).contains(&plan.dropout)
             && plan.rate > 0.0
             && plan.rate.is_finite();

@@ -22,7 +22,8 @@ pub fn exists(folder: &Path) -> bool {
     state_file(folder).exists()
 }
 
-/// Saves the state of the run, and the model in a file of its own.
+/// Saves the state of the run, and the model in a file of its own: rank 0 writes them. All ranks call it, since
+/// each may hold a part of the optimizer's state.
 pub fn save<B: Backend>(folder: &Path, run: &Run<B>, corpus: &Corpus) -> Result<(), Failure> {
     let plan = &run.plan;
     // As text: not every backend has `F64`.
@@ -30,9 +31,11 @@ pub fn save<B: Backend>(folder: &Path, run: &Run<B>, corpus: &Corpus) -> Result<
     let (steps, held_out): (Vec<i64>, Vec<f32>) =
         run.history.held_out.iter().map(|&(step, loss)| (step as i64, loss)).unzip();
     let losses = &run.history.losses;
-    TrainingState::new()
-        .with_model(&run.model)
-        .with_optimizer(&run.optimizer)?
+    let state = TrainingState::new().with_model(&run.model).with_optimizer(&*run.optimizer)?;
+    if !run.parallel.world().is_root() {
+        return Ok(());
+    }
+    state
         .with_rng("batches", &run.rng)?
         .with_counter("seed", plan.seed)?
         .with_counter("corpus", corpus.fingerprint())?
@@ -85,8 +88,9 @@ impl<B: Backend> Saved<B> {
         let steps = steps.into_iter().map(|step| usize::try_from(step).unwrap_or(0));
         run.rng = self.state.rng("batches")?;
         run.history.held_out = steps.zip(held_out).collect();
+        run.parallel.set_steps(losses.len() as u64);
         run.history.losses = losses;
-        self.state.restore(&mut run.model, &mut run.optimizer)?;
+        self.state.restore(&mut run.model, &mut *run.optimizer)?;
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha2::{Digest, Sha256};
+use swath::distributed::{DataParallel, ShardedOptimizer, World};
 use swath::io::replace_file;
 use swath::nn::{self, Module};
 use swath::optim::{
@@ -34,7 +35,8 @@ pub const SAMPLE_STREAM: u64 = 4;
 pub struct Run<B: Backend> {
     pub plan: Plan,
     pub model: Gpt<B>,
-    pub optimizer: AdamW<B>,
+    pub optimizer: Box<dyn Optimizer<B>>,
+    pub parallel: DataParallel,
     /// Draws the batches.
     pub rng: Rng,
     pub history: History,
@@ -48,8 +50,8 @@ pub enum End {
 }
 
 impl<B: Backend> Run<B> {
-    /// Returns a run that has not done a step yet.
-    pub fn new(plan: Plan, vocabulary: usize) -> Result<Self> {
+    /// Returns a run that has not done a step yet. If `shard` is true, the ranks share out the optimizer's state.
+    pub fn new(plan: Plan, vocabulary: usize, world: &World, shard: bool) -> Result<Self> {
         let Plan { width, layers, heads, context, dropout, .. } = plan;
         let rng = Rng::seed(plan.seed);
         let sizes = Sizes { vocabulary, width, layers, heads, context, dropout };
@@ -60,10 +62,15 @@ impl<B: Backend> Run<B> {
             decays: optim::matrices,
             ..AdamWOptions::default()
         };
+        let mut model = Gpt::new(sizes, &mut rng.stream(MODEL_STREAM))?;
         Ok(Run {
             plan,
-            model: Gpt::new(sizes, &mut rng.stream(MODEL_STREAM))?,
-            optimizer: AdamW::new(options)?,
+            parallel: DataParallel::new(world, &mut model, plan.micro_batches)?,
+            model,
+            optimizer: match shard {
+                true => Box::new(ShardedOptimizer::new(world, options)?),
+                false => Box::new(AdamW::new(options)?),
+            },
             rng: rng.stream(BATCH_STREAM),
             history: History::default(),
         })
@@ -82,10 +89,15 @@ impl<B: Backend> Run<B> {
         WarmupSchedule { warmup, then }.rate(step as u64)
     }
 
-    /// Takes one step on a batch; returns its loss.
+    /// Takes one step on a batch; returns its loss. Every rank computes its part, and has the same result.
     pub fn step(&mut self, batch: &Batch<B>) -> Result<f32> {
-        let loss = self.model.loss(&batch.inputs, &batch.targets)?;
-        let value = loss.item::<f32>()?;
+        let Batch { inputs, targets } = batch;
+        let batch = (inputs.clone(), targets.clone());
+        let mut mean = self.parallel.mean_gradients(&mut self.model, &batch, |model, micro| {
+            let (inputs, targets) = micro.data;
+            model.loss(&inputs, &targets)
+        })?;
+        let value = mean.loss as f32;
         if !value.is_finite() {
             let reason = format!(
                 "the loss of step {} is {value}: expected a finite loss; lower --lr",
@@ -93,15 +105,14 @@ impl<B: Backend> Run<B> {
             );
             return Err(Error::InvalidArgument { op: "training", reason });
         }
-        let mut gradients = loss.backward()?;
-        clip_grad_norm(&self.model, &mut gradients, 1.0)?;
+        clip_grad_norm(&self.model, &mut mean.gradients, 1.0)?;
         self.optimizer.set_learning_rate(self.rate(self.steps()));
-        self.optimizer.step(&mut self.model, &gradients)?;
+        self.optimizer.step(&mut self.model, &mean.gradients)?;
         self.history.losses.push(value);
         Ok(value)
     }
 
-    /// Takes steps until the plan is done or `stop` is set. Calls `save` about 20 times and at the end.
+    /// Takes steps until the plan is done or `stop` is set, on any rank. Calls `save` about 20 times and at the end.
     pub fn train(
         &mut self,
         corpus: &Corpus,
@@ -110,7 +121,8 @@ impl<B: Backend> Run<B> {
     ) -> Result<End, Failure> {
         let Plan { steps, schedule, batch: rows, context, .. } = self.plan;
         let (held_out_every, save_every) = (schedule.div_ceil(30), schedule.div_ceil(20));
-        let mut progress = Progress::new(steps, self.steps(), rows * context);
+        let is_root = self.parallel.world().is_root();
+        let mut progress = is_root.then(|| Progress::new(steps, self.steps(), rows * context));
         self.history.losses.reserve((steps - self.steps()).min(1 << 20));
         let mut end = End::Done;
         while self.steps() < steps {
@@ -121,8 +133,10 @@ impl<B: Backend> Run<B> {
                 let loss = self.held_out_sample(corpus)?;
                 self.history.held_out.push((done, loss));
             }
-            progress.step(loss, self.history.held_out.last().map(|&(_, loss)| loss));
-            if stop.load(Ordering::Relaxed) && done < steps {
+            if let Some(progress) = &mut progress {
+                progress.step(loss, self.history.held_out.last().map(|&(_, loss)| loss));
+            }
+            if self.is_stopped(stop)? && done < steps {
                 end = End::Interrupted;
                 break;
             }
@@ -130,23 +144,32 @@ impl<B: Backend> Run<B> {
                 save(self)?;
             }
         }
-        progress.finish();
+        progress.into_iter().for_each(Progress::finish);
         save(self)?;
         Ok(end)
     }
 
-    /// Returns the mean loss of a fixed set of held-out windows, in nats per character.
+    /// True if `stop` was set on any rank: all of them stop after the same step.
+    fn is_stopped(&self, stop: &AtomicBool) -> Result<bool> {
+        let own = Tensor::<CpuBackend>::full((), stop.load(Ordering::Relaxed))?;
+        let all = self.parallel.world().all_gather(&own)?;
+        Ok(all.iter().any(|stop| stop.item::<bool>().unwrap_or(true)))
+    }
+
+    /// Returns the mean loss of a fixed set of held-out windows, in nats per character. The ranks share them out.
     fn held_out_sample(&mut self, corpus: &Corpus) -> Result<f32> {
         let Plan { batch: rows, context, seed, .. } = self.plan;
         let mut rng = Rng::seed(seed).stream(HELD_OUT_STREAM);
-        self.evaluating(|model| {
-            let mut total = 0.0;
-            for _ in 0..HELD_OUT_BATCHES {
-                let batch = Batch::draw(&corpus.held_out, rows, context, &mut rng)?;
-                total += model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
-            }
-            Ok(total / HELD_OUT_BATCHES as f32)
-        })
+        let batches = (0..HELD_OUT_BATCHES)
+            .map(|_| Batch::draw(&corpus.held_out, rows, context, &mut rng))
+            .collect::<Result<Vec<_>>>()?;
+        self.model.set_training(false);
+        let mean = self.parallel.mean_of(HELD_OUT_BATCHES, |i| {
+            let Batch { inputs, targets } = &batches[i];
+            Ok([f64::from(self.model.loss(inputs, targets)?.item::<f32>()?)])
+        });
+        self.model.set_training(true);
+        Ok(mean?[0] as f32)
     }
 
     /// Returns the mean loss over a text, in nats per character. The text is split into consecutive windows,

@@ -8,6 +8,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::DropoutMask;
 use crate::rng::Rng;
+use crate::runtime::recording::micro_batch;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -16,7 +17,8 @@ use crate::tensor::Tensor;
 ///
 /// The zeros of the n-th call depend only on the layer's seed, on n and on the element's row-major
 /// index. Seed and n are buffers named `seed` and `step`, so that a model loaded from a file
-/// continues with the same zeros.
+/// continues with the same zeros. Of micro-batches of [`DataParallel`](crate::distributed::DataParallel),
+/// each has zeros of its own.
 ///
 /// ```
 /// use swath::nn::{Dropout, Module};
@@ -68,7 +70,7 @@ impl Dropout {
         let draw = || DropoutMask {
             p: self.p,
             seed: self.seed.load(Ordering::Relaxed),
-            stream: self.step.fetch_add(1, Ordering::Relaxed),
+            stream: self.step.fetch_add(1, Ordering::Relaxed).wrapping_add(micro_batch() << 40),
         };
         replayed(|| (self.is_training() && self.p > 0.0).then(draw))
     }

@@ -79,6 +79,20 @@ impl<U: Update<B>, B: Backend> PerParameter<U, B> {
         Ok(PerParameter { update, learning_rate, slots: BTreeMap::new() })
     }
 
+    /// The bytes of the state tensors.
+    pub(crate) fn state_bytes(&self) -> usize {
+        let tensors = self.slots.values().flat_map(|slot| &slot.values);
+        tensors.map(|x| x.shape().numel() * x.dtype().size()).sum()
+    }
+
+    pub(crate) fn update(&self) -> &U {
+        &self.update
+    }
+
+    pub(crate) fn update_mut(&mut self) -> &mut U {
+        &mut self.update
+    }
+
     /// Fails if the options are invalid with this learning rate.
     fn set_checked(&mut self, rate: f64) -> Result<()> {
         *self.update.learning_rate() = rate;

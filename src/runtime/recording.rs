@@ -48,3 +48,24 @@ pub(crate) fn with_recording<R>(recording: bool, f: impl FnOnce() -> R) -> R {
         false => with_flags(0, RECORDING, f),
     }
 }
+
+thread_local! {
+    static MICRO_BATCH: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The micro-batch that this thread computes, by which dropout draws its zeros; 0 outside of one.
+pub(crate) fn micro_batch() -> u64 {
+    MICRO_BATCH.get()
+}
+
+/// Runs `f` on this thread for a micro-batch.
+pub(crate) fn with_micro_batch<R>(index: u64, f: impl FnOnce() -> R) -> R {
+    struct Restore(u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            MICRO_BATCH.set(self.0);
+        }
+    }
+    let _restore = Restore(MICRO_BATCH.replace(index));
+    f()
+}

@@ -1,0 +1,219 @@
+//! The agreement before every operation of a world: each rank says what it is about to do, rank 0 compares and
+//! tells all of them the same verdict.
+//!
+//! ```text
+//! rank r > 0:   claim -> rank 0,   verdict <- rank 0
+//! rank 0:       all claims; the first rank that failed, left, or differs from rank 0 in a field
+//! ```
+
+use crate::backend::Backend;
+use crate::backend::cpu::{CpuBackend, CpuTensor};
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// Number of words of a claim or a verdict, of 8 bytes each.
+pub(super) const WORDS: usize = 4;
+
+/// What ranks do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i64)]
+pub(super) enum Operation {
+    /// A rank reports that its part of an operation failed.
+    Failure,
+    /// A rank has dropped its world.
+    End,
+    Barrier,
+    Broadcast,
+    Gather,
+    Agree,
+    MeanGradients,
+    MeanOf,
+    ShardedStep,
+    ShardedState,
+}
+
+impl Operation {
+    const ALL: [Operation; 10] = [
+        Operation::Failure,
+        Operation::End,
+        Operation::Barrier,
+        Operation::Broadcast,
+        Operation::Gather,
+        Operation::Agree,
+        Operation::MeanGradients,
+        Operation::MeanOf,
+        Operation::ShardedStep,
+        Operation::ShardedState,
+    ];
+
+    /// The method that a program calls.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Failure => "a failure",
+            Operation::End => "the end of the world",
+            Operation::Barrier => "barrier",
+            Operation::Broadcast => "broadcast",
+            Operation::Gather => "gather",
+            Operation::Agree => "agree",
+            Operation::MeanGradients => "mean_gradients",
+            Operation::MeanOf => "mean_of",
+            Operation::ShardedStep => "a step of a ShardedOptimizer",
+            Operation::ShardedState => "the state of a ShardedOptimizer",
+        }
+    }
+}
+
+/// What a rank is about to do. All fields must be equal on all ranks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub operation: Operation,
+    /// Number of micro-batches, or of what else is shared out.
+    pub count: usize,
+    /// Number of steps done.
+    pub step: u64,
+    /// Hash of names, shapes and dtypes.
+    pub layout: u64,
+    /// Hash of options and values.
+    pub value: u64,
+}
+
+/// What differs, by the position in a claim's words.
+const FIELDS: [&str; WORDS + 1] = [
+    "in the operation",
+    "in the number of micro-batches",
+    "in the number of steps done",
+    "in the names, shapes, dtypes or number of the tensors",
+    "in the options or values",
+];
+
+impl Claim {
+    pub fn of(operation: Operation) -> Self {
+        Claim { operation, count: 0, step: 0, layout: 0, value: 0 }
+    }
+
+    /// Its 32 bytes: the operation shares a word with the number.
+    pub fn words(&self) -> [i64; WORDS] {
+        let first = (self.operation as i64) << 48 | (self.count as i64 & ((1 << 48) - 1));
+        [first, self.step.cast_signed(), self.layout.cast_signed(), self.value.cast_signed()]
+    }
+}
+
+/// The fields of a claim's words.
+fn fields([first, step, layout, value]: [i64; WORDS]) -> [i64; WORDS + 1] {
+    [first >> 48, first & ((1 << 48) - 1), step, layout, value]
+}
+
+const AGREED: i64 = -1;
+const STALLED: i64 = -2;
+
+/// The verdict on the claims of all ranks, in the order of the ranks.
+pub(super) fn verdict(claims: &[[i64; WORDS]]) -> [i64; WORDS] {
+    let operation = |rank: &usize| fields(claims[*rank])[0];
+    let ours = fields(claims[0]);
+    for left in [Operation::Failure, Operation::End] {
+        let ranks = 0..claims.len();
+        let first = ranks.clone().find(|rank| operation(rank) == left as i64);
+        if let Some(rank) = first.filter(|_| ranks.clone().any(|r| operation(&r) != left as i64)) {
+            return [0, rank as i64, left as i64, left as i64];
+        }
+    }
+    for (rank, theirs) in claims.iter().map(|&words| fields(words)).enumerate() {
+        if let Some(i) = (0..ours.len()).find(|&i| ours[i] != theirs[i]) {
+            return [i as i64, rank as i64, theirs[i], ours[i]];
+        }
+    }
+    [AGREED, 0, 0, 0]
+}
+
+/// The verdict that `rank` did not answer within so many seconds.
+pub(super) fn stalled(rank: usize, seconds: u64) -> [i64; WORDS] {
+    [STALLED, rank as i64, seconds.cast_signed(), 0]
+}
+
+/// The verdict that `rank` is gone.
+pub(super) fn has_left(rank: usize) -> [i64; WORDS] {
+    let end = Operation::End as i64;
+    [0, rank as i64, end, end]
+}
+
+/// True if a rank is gone: the others cannot go on together. After another difference they can.
+pub(super) fn is_final([code, _, theirs, _]: [i64; WORDS]) -> bool {
+    code == STALLED || code == 0 && theirs == Operation::End as i64
+}
+
+/// The error of a verdict; `claim` is this rank's.
+pub(super) fn outcome([code, rank, theirs, ours]: [i64; WORDS], claim: &Claim) -> Result<()> {
+    let rank = rank as usize;
+    let name = |code: i64| {
+        let operation = Operation::ALL.iter().find(|operation| **operation as i64 == code);
+        operation.map_or("an unknown operation", |operation| operation.name())
+    };
+    let what = match code {
+        AGREED => return Ok(()),
+        STALLED => {
+            let (what, seconds) = (claim.operation.name(), theirs.cast_unsigned());
+            return Err(Error::Stalled { waiting_for: rank, what, seconds });
+        }
+        0 if theirs == Operation::Failure as i64 => {
+            format!("its part of {} failed, as its own error says", claim.operation.name())
+        }
+        0 if theirs == Operation::End as i64 => {
+            format!("it has left, where {} was to be done", claim.operation.name())
+        }
+        0 => format!("it differs from rank 0: {} there, {} here", name(theirs), name(ours)),
+        1 | 2 => {
+            let field = FIELDS[code as usize];
+            format!("it differs from rank 0 {field}: {theirs} there, {ours} on rank 0")
+        }
+        _ => {
+            let field = FIELDS.get(code as usize).copied().unwrap_or("in its claim");
+            format!("it differs from rank 0 {field}, in {}", claim.operation.name())
+        }
+    };
+    Err(Error::Mismatch { rank, what })
+}
+
+/// Words as a message.
+pub(super) fn message(words: [i64; WORDS]) -> Result<CpuTensor> {
+    CpuBackend::from_host(i64::into_host(words.to_vec()), Shape::from(WORDS))
+}
+
+/// The words of a message.
+pub(super) fn words(message: &CpuTensor) -> Result<[i64; WORDS]> {
+    let words = message.as_slice::<i64>()?;
+    words.try_into().map_err(|_| Error::LengthMismatch {
+        op: "agreement",
+        len: words.len(),
+        shape: Shape::from(WORDS),
+    })
+}
+
+/// A hash that is the same in every program (FNV-1a).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hash(u64);
+
+impl Hash {
+    pub fn new() -> Self {
+        Hash(0xcbf2_9ce4_8422_2325)
+    }
+
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        self
+    }
+
+    pub fn number(self, number: u64) -> Self {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    pub fn shape(self, shape: &Shape) -> Self {
+        shape.dims().iter().fold(self.number(shape.ndim() as u64), |hash, &n| hash.number(n as u64))
+    }
+
+    pub fn finish(self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,459 @@
+//! [`DataParallel`]: the gradients of a batch that ranks share.
+
+use std::ops::Range;
+
+use super::agreement::{Claim, Hash, Operation};
+use super::batch::Batch;
+use super::reduce::{self, Leaf};
+use super::tree::{Node, Tree, part};
+use super::world::{World, carried, restored};
+use crate::autodiff::Gradients;
+use crate::autodiff::gradients::{IdMap, IdSet};
+use crate::backend::cpu::CpuBackend;
+use crate::backend::{Arg, Backend};
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::nn::{Kind, Visit, for_each_tensor, for_each_tensor_mut};
+use crate::ops::BinaryOp;
+use crate::rng::Rng;
+use crate::runtime::recording::with_micro_batch;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// Trains one model on all ranks of a world: each computes the gradients of its part of a batch, and all get the
+/// mean, with the same bits for any number of ranks.
+///
+/// A batch is cut into a fixed number of micro-batches, whatever the number of ranks, and the gradients of the
+/// micro-batches are added in a fixed order. So losses and parameters depend on the number of micro-batches and
+/// not on the number of ranks, of which there may be at most as many.
+///
+/// ```
+/// use swath::distributed::{DataParallel, World};
+/// use swath::nn::{Linear, loss};
+/// use swath::optim::{Sgd, SgdOptions};
+/// use swath::prelude::*;
+///
+/// let train = |world: World| -> Result<Vec<f32>> {
+///     let mut model: Linear = Linear::new(3, 1, &mut Rng::seed(1))?;
+///     let mut optimizer = Sgd::new(SgdOptions { learning_rate: 0.1, ..Default::default() })?;
+///     let mut parallel = DataParallel::new(&world, &mut model, 4)?;
+///     let mut rng = Rng::seed(2);
+///     for _ in 0..10 {
+///         // All ranks draw the same batch; each computes with its own rows.
+///         let x = Tensor::<CpuBackend>::randn((16, 3), &mut rng)?;
+///         let y = x.sum(Some(&[1]), true)?;
+///         let mean = parallel.mean_gradients(&mut model, &(x, y), |model, micro| {
+///             let (x, y) = micro.data;
+///             loss::mse(&model.forward(&x)?, &y)
+///         })?;
+///         optimizer.step(&mut model, &mean.gradients)?;
+///     }
+///     model.weight.to_vec::<f32>()
+/// };
+/// let alone = train(World::local(1)?.remove(0))?;
+/// std::thread::scope(|scope| {
+///     let ranks = World::local(3)?.into_iter().map(|world| scope.spawn(move || train(world)));
+///     for rank in ranks.collect::<Vec<_>>() {
+///         assert_eq!(rank.join().unwrap()?, alone);
+///     }
+///     Ok::<(), Error>(())
+/// })?;
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// **Random numbers.** [`Dropout`](crate::nn::Dropout) draws by micro-batch; so does [`MicroBatch::rng`].
+///
+/// **Buffers.** Every micro-batch begins with the buffers as they were before the step. Afterwards a buffer of
+/// floats that changed, such as the running mean of a batch norm, is the mean of its values after the
+/// micro-batches, and one of integers, such as a counter, the largest.
+///
+/// **Backends.** The additions are made on the CPU, so that they are the same on any number of ranks.
+#[derive(Debug)]
+pub struct DataParallel {
+    world: World,
+    micro_batches: usize,
+    steps: u64,
+}
+
+/// A part of a batch.
+#[derive(Clone, Debug)]
+pub struct MicroBatch<D> {
+    /// Its number in the batch, from 0.
+    pub index: usize,
+    /// Its rows of the batch.
+    pub rows: Range<usize>,
+    /// These rows.
+    pub data: D,
+    stream: u64,
+}
+
+impl<D> MicroBatch<D> {
+    /// Random numbers for this micro-batch of this step, whichever rank has it.
+    pub fn rng(&self, seed: u64) -> Rng {
+        Rng::seed(seed).stream(self.stream)
+    }
+}
+
+/// The loss of a micro-batch, and other numbers to be averaged. A loss alone converts into it.
+#[derive(Clone, Debug)]
+pub struct Outcome<B: Backend> {
+    /// The mean over the rows of the micro-batch, without axes.
+    pub loss: Tensor<B>,
+    /// Means over the rows, as many for each micro-batch.
+    pub metrics: Vec<f64>,
+}
+
+impl<B: Backend> From<Tensor<B>> for Outcome<B> {
+    fn from(loss: Tensor<B>) -> Self {
+        Outcome { loss, metrics: Vec::new() }
+    }
+}
+
+/// Means over all rows of a batch, the same on every rank.
+#[derive(Debug)]
+pub struct Mean<B: Backend> {
+    /// The loss.
+    pub loss: f64,
+    /// The other numbers.
+    pub metrics: Vec<f64>,
+    /// The gradient of every parameter; that of one that the loss does not depend on is 0.
+    pub gradients: Gradients<B>,
+}
+
+/// A tensor of a model, by its path.
+pub(super) type Named<B> = (String, Tensor<B>);
+
+/// The parameters, each at its first place.
+pub(super) fn parameters<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named<B>> {
+    let mut seen = IdSet::default();
+    let mut found = Vec::new();
+    for_each_tensor(model, |path, x, kind| {
+        let id = x.node().map(|node| node.id());
+        if kind == Kind::Parameter && id.is_some_and(|id| seen.insert(id)) {
+            found.push((path.to_owned(), x.clone()));
+        }
+    });
+    found
+}
+
+fn buffers<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named<B>> {
+    let mut found = Vec::new();
+    for_each_tensor(model, |path, x, kind| {
+        if kind == Kind::Buffer {
+            found.push((path.to_owned(), x.clone()));
+        }
+    });
+    found
+}
+
+/// Hash of names, dtypes and shapes.
+pub(super) fn layout_of<'a, B: Backend>(tensors: impl Iterator<Item = &'a Named<B>>) -> Hash {
+    tensors.fold(Hash::new(), |hash, (path, x)| {
+        hash.bytes(path.as_bytes()).bytes(x.dtype().name().as_bytes()).shape(x.shape())
+    })
+}
+
+impl DataParallel {
+    /// Gives the model of every rank the parameters and buffers of rank 0's.
+    ///
+    /// # Errors
+    /// [`Error::TooManyRanks`] if there are more ranks than micro-batches; [`Error::Mismatch`] if the models or
+    /// the numbers of micro-batches differ; [`Error::InvalidArgument`] for a part of the model that cannot be
+    /// changed; [`Error::Stalled`], [`Error::Transport`].
+    pub fn new<B: Backend>(
+        world: &World,
+        model: &mut (impl Visit<B> + ?Sized),
+        micro_batches: usize,
+    ) -> Result<Self> {
+        let ranks = world.size();
+        let tensors = [parameters(model), buffers(model)].concat();
+        let layout = layout_of(tensors.iter()).finish();
+        let claim = Claim { count: micro_batches, layout, ..Claim::of(Operation::Broadcast) };
+        world.state().agree(&claim)?;
+        if ranks > micro_batches {
+            return Err(Error::TooManyRanks { ranks, micro_batches });
+        }
+        if ranks > 1 {
+            let own = tensors.iter().map(|(_, x)| carried(x)).collect::<Result<_>>()?;
+            let sent = world.state().broadcast(own)?;
+            let values = tensors.iter().zip(sent).map(|((_, x), sent)| restored(x, sent));
+            let mut values: Vec<Tensor<B>> = values.collect::<Result<_>>()?;
+            let of_buffers = values.split_off(parameters(model).len());
+            set_parameters(model, values)?;
+            set_buffers(model, &of_buffers)?;
+        }
+        Ok(DataParallel { world: world.clone(), micro_batches, steps: 0 })
+    }
+
+    /// The world.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The number of micro-batches of a batch.
+    pub fn micro_batches(&self) -> usize {
+        self.micro_batches
+    }
+
+    /// Sets the number of steps done, after a checkpoint was loaded: [`MicroBatch::rng`] depends on it.
+    pub fn set_steps(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+
+    /// Calls `f` for this rank's micro-batches of `batch`, and returns the means of losses and gradients over all
+    /// micro-batches. Every rank passes the same batch, or indices of it. `f` returns the mean loss of
+    /// its rows. If the rows cannot be cut evenly, micro-batches count by their rows.
+    ///
+    /// # Errors
+    /// Those of `f`, after which [`Error::Mismatch`] tells the other ranks so; [`Error::NotScalar`] for a loss
+    /// with several elements; [`Error::InvalidArgument`] for a batch of fewer rows than micro-batches;
+    /// [`Error::Mismatch`], [`Error::Stalled`], [`Error::Transport`].
+    pub fn mean_gradients<B, M, D, L>(
+        &mut self,
+        model: &mut M,
+        batch: &D,
+        f: impl FnMut(&M, MicroBatch<D::Part>) -> Result<L>,
+    ) -> Result<Mean<B>>
+    where
+        B: Backend,
+        M: Visit<B>,
+        D: Batch + ?Sized,
+        L: Into<Outcome<B>>,
+    {
+        let parameters = parameters(model);
+        let before = buffers(model);
+        let part = match self.own_part((&parameters, &before), model, batch, f) {
+            Ok(part) => part,
+            Err(error) => {
+                self.world.state().report_failure();
+                return Err(error);
+            }
+        };
+        let changed = || part.changed.iter().map(|&i| &before[i]);
+        let layout = layout_of(parameters.iter().chain(changed()));
+        let mut claim = Claim::of(Operation::MeanGradients);
+        claim.count = self.micro_batches;
+        claim.step = self.steps;
+        claim.layout = layout.number(part.layout.len() as u64).shape(&part.metrics).finish();
+        claim.value = part.rows as u64;
+        let mut world = self.world.state();
+        world.agree(&claim)?;
+        let total = if part.is_weighted { part.rows } else { self.micro_batches } as f64;
+        let count = (self.micro_batches, total);
+        let mean = reduce::mean(&mut world, claim.operation, count, part.nodes, &part.layout)?;
+        drop(world);
+        self.steps += 1;
+
+        let mut mean = mean.into_iter();
+        let mut gradients = Gradients::new();
+        for (_, x) in &parameters {
+            let gradient = mean.next().expect("a gradient for each parameter");
+            gradients.accumulate(x, restored(x, gradient)?)?;
+        }
+        if !part.changed.is_empty() {
+            let mut after: Vec<Tensor<B>> = before.iter().map(|(_, x)| x.clone()).collect();
+            for &i in &part.changed {
+                let value = mean.next().expect("a value for each buffer that changed");
+                after[i] = restored(&before[i].1, value)?;
+            }
+            set_buffers(model, &after)?;
+        }
+        let mut metrics = mean.next().expect("the metrics come last").to_vec::<f64>()?;
+        let loss = metrics.remove(0);
+        Ok(Mean { loss, metrics, gradients })
+    }
+
+    /// This rank's micro-batches, added up as far as they fill nodes.
+    fn own_part<B, M, D, L>(
+        &self,
+        (parameters, before): (&[Named<B>], &[Named<B>]),
+        model: &mut M,
+        batch: &D,
+        mut f: impl FnMut(&M, MicroBatch<D::Part>) -> Result<L>,
+    ) -> Result<Part>
+    where
+        B: Backend,
+        M: Visit<B>,
+        D: Batch + ?Sized,
+        L: Into<Outcome<B>>,
+    {
+        let (op, count, rows) = ("mean_gradients", self.micro_batches, batch.rows()?);
+        if rows < count {
+            let reason = format!("{rows} rows cannot be cut into {count} micro-batches");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let is_weighted = rows % count != 0;
+        let mut tree: Tree<Leaf> = Tree::new(count);
+        let mut changed: Option<Vec<usize>> = None;
+        let mut found = (Vec::new(), Shape::scalar());
+        for index in part(self.world.rank(), self.world.size(), count) {
+            if changed.as_ref().is_some_and(|changed| !changed.is_empty()) {
+                let before: Vec<_> = before.iter().map(|(_, x)| x.clone()).collect();
+                set_buffers(model, &before)?;
+            }
+            let rows = part(index, count, rows);
+            let stream = self.steps.wrapping_mul(count as u64).wrapping_add(index as u64);
+            let data = batch.part(rows.clone())?;
+            let weight = rows.len() as f64;
+            let micro = MicroBatch { index, rows, data, stream };
+            let (outcome, mut gradients) = with_micro_batch(index as u64, || {
+                let outcome: Outcome<B> = f(model, micro)?.into();
+                let gradients = outcome.loss.backward()?;
+                Ok::<_, Error>((outcome, gradients))
+            })?;
+
+            let after = buffers(model);
+            let differs = |i: &usize| !is_same(&before[*i].1, &after[*i].1);
+            let now: Vec<usize> = (0..before.len()).filter(differs).collect();
+            let changed = changed.get_or_insert(now.clone());
+            if let Some(i) = now.iter().find(|i| !changed.contains(i)) {
+                let path = &before[*i].0;
+                let reason = format!(
+                    "the buffer `{path}` changed in micro-batch {index}, but not in the first"
+                );
+                return Err(Error::InvalidArgument { op, reason });
+            }
+            let mut leaf = Leaf::new();
+            for (_, x) in parameters {
+                let gradient = gradients.remove(x).map_or_else(|| x.detach().zeros_like(), Ok)?;
+                leaf.push(host(gradient)?);
+            }
+            for &i in changed.iter() {
+                leaf.push(host(after[i].1.clone())?);
+            }
+            let loss = B::item(outcome.loss.data())?.to_f64();
+            let metrics = [&[loss], outcome.metrics.as_slice()].concat();
+            leaf.push(Tensor::from_slice(&metrics, metrics.len())?);
+            if is_weighted {
+                leaf = leaf.into_iter().map(|x| weighted(x, weight)).collect::<Result<_>>()?;
+            }
+            let layout: Vec<_> = leaf.iter().map(|x| (x.dtype(), *x.shape())).collect();
+            let metrics = Shape::from(metrics.len());
+            if !found.0.is_empty() && found.0 != layout {
+                let reason = format!("micro-batch {index} has another number of metrics");
+                return Err(Error::InvalidArgument { op, reason });
+            }
+            found = (layout, metrics);
+            tree.leaf(index, leaf, reduce::add)?;
+        }
+        let (layout, metrics) = found;
+        let changed = changed.unwrap_or_default();
+        Ok(Part { nodes: tree.nodes, layout, metrics, changed, rows, is_weighted })
+    }
+
+    /// Returns the means of the numbers that `f` returns for each of `count` things, such as the batches of an
+    /// evaluation, which the ranks share out. They are the same for any number of ranks. Nothing is recorded.
+    ///
+    /// # Errors
+    /// Those of `f`; [`Error::InvalidArgument`] if `count` is 0; [`Error::Mismatch`], [`Error::Stalled`],
+    /// [`Error::Transport`].
+    pub fn mean_of<const N: usize>(
+        &self,
+        count: usize,
+        mut f: impl FnMut(usize) -> Result<[f64; N]>,
+    ) -> Result<[f64; N]> {
+        let mut tree = Tree::new(count);
+        let mut own_part = || {
+            if count == 0 {
+                let reason = "there is nothing to take the mean of".to_owned();
+                return Err(Error::InvalidArgument { op: "mean_of", reason });
+            }
+            for k in part(self.world.rank(), self.world.size(), count) {
+                let numbers = crate::autodiff::no_grad(|| f(k))?;
+                tree.leaf(k, vec![Tensor::from_slice(&numbers, N)?], reduce::add)?;
+            }
+            Ok(())
+        };
+        if let Err(error) = own_part() {
+            self.world.state().report_failure();
+            return Err(error);
+        }
+        let operation = Operation::MeanOf;
+        let mut world = self.world.state();
+        world.agree(&Claim { count, layout: N as u64, ..Claim::of(operation) })?;
+        let layout = [(DType::F64, Shape::from(N))];
+        let mean = reduce::mean(&mut world, operation, (count, count as f64), tree.nodes, &layout)?;
+        let mean = mean[0].to_vec::<f64>()?;
+        Ok(std::array::from_fn(|i| mean[i]))
+    }
+}
+
+/// What a rank has computed of a step.
+struct Part {
+    nodes: Vec<Node<Leaf>>,
+    /// dtypes and shapes of a leaf.
+    layout: Vec<(DType, Shape)>,
+    metrics: Shape,
+    /// The buffers that changed.
+    changed: Vec<usize>,
+    rows: usize,
+    is_weighted: bool,
+}
+
+/// A value to be added up: on the CPU, in `F32`, `F64` or `I64`.
+fn host<B: Backend>(x: Tensor<B>) -> Result<Tensor<CpuBackend>> {
+    let wide = match x.dtype().is_float() {
+        true => x.dtype().at_least_f32(),
+        false => DType::I64,
+    };
+    let x: Tensor<CpuBackend> = if x.is_tracked() { x.detach() } else { x }.to_backend()?;
+    if x.dtype() == wide { Ok(x) } else { x.to_dtype(wide) }
+}
+
+fn weighted(x: Tensor<CpuBackend>, weight: f64) -> Result<Tensor<CpuBackend>> {
+    if !x.dtype().is_float() {
+        return Ok(x);
+    }
+    let weight = Arg::Scalar(Scalar::Float(weight));
+    CpuBackend::binary(BinaryOp::Mul, Arg::Owned(x.into_data()), weight).map(Tensor::from_data)
+}
+
+/// True if two tensors have the same memory or, where the host does not see it, the same values.
+fn is_same<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> bool {
+    match (B::host_bytes(a.data()), B::host_bytes(b.data())) {
+        (Some(a), Some(b)) => a.as_ptr() == b.as_ptr() && a.len() == b.len(),
+        _ => match (B::to_host(a.data()), B::to_host(b.data())) {
+            (Ok(a), Ok(b)) => a == b,
+            _ => false,
+        },
+    }
+}
+
+/// Replaces the values of the parameters, in the order of [`parameters`]. Each becomes a new leaf, which tied
+/// handles share.
+pub(super) fn set_parameters<B: Backend>(
+    model: &mut (impl Visit<B> + ?Sized),
+    values: Vec<Tensor<B>>,
+) -> Result<()> {
+    let mut values = values.into_iter();
+    let mut done: IdMap<Tensor<B>> = IdMap::default();
+    for_each_tensor_mut(model, |_, x, kind| {
+        let Some(id) = x.node().map(|node| node.id()).filter(|_| kind == Kind::Parameter) else {
+            return Ok(());
+        };
+        if let Some(tied) = done.get(&id) {
+            *x = tied.clone();
+            return Ok(());
+        }
+        *x.data_mut() = values.next().expect("a value for each parameter").into_data();
+        x.renew_leaf();
+        // A shared part is visited again with its new leaf.
+        let new = x.node().map(|node| node.id());
+        done.extend([Some(id), new].into_iter().flatten().map(|id| (id, x.clone())));
+        Ok(())
+    })
+}
+
+/// Replaces the buffers, in the order in which they are visited.
+fn set_buffers<B: Backend>(
+    model: &mut (impl Visit<B> + ?Sized),
+    values: &[Tensor<B>],
+) -> Result<()> {
+    let mut values = values.iter();
+    for_each_tensor_mut(model, |_, x, kind| {
+        if kind == Kind::Buffer {
+            *x = values.next().expect("a value for each buffer").clone();
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,295 @@
+//! [`ShardedOptimizer`]: an optimizer whose state the ranks share out.
+
+use std::collections::BTreeMap;
+
+use super::agreement::{Claim, Operation};
+use super::data_parallel::{layout_of, parameters, set_parameters};
+use super::reduce::{Pieces, side_by_side};
+use super::tree::part;
+use super::world::{World, carried};
+use crate::autodiff::Gradients;
+use crate::backend::Backend;
+use crate::backend::cpu::CpuBackend;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::nn::{Visit, Visitor, VisitorMut};
+use crate::ops::UpdateOp;
+use crate::optim::{Optimizer, PerParameter, Step, Update};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// An optimizer of which each rank has a share of the state: of R ranks, each steps the R-th part of every
+/// parameter, and then all of them gather the new values. Parameters have the same bits as with the optimizer
+/// alone; the state takes 1/R of the memory.
+///
+/// The formula must be one of elements: that of every optimizer of [`optim`](crate::optim), and of an [`Update`] that
+/// says so by [`Update::is_elementwise`]. All ranks call [`step`](Optimizer::step) and [`state`](Optimizer::state).
+/// The state is that of the optimizer alone, so that a checkpoint can be loaded by any number of ranks.
+///
+/// ```
+/// use swath::distributed::{ShardedOptimizer, World};
+/// use swath::optim::{AdamWOptions, Optimizer};
+/// use swath::prelude::*;
+///
+/// let world = World::local(1)?.remove(0);
+/// let mut optimizer = ShardedOptimizer::new(&world, AdamWOptions::default())?;
+/// let mut w = tensor![1.0, -2.0].requires_grad();
+/// let grads = w.square()?.sum(None, false)?.backward()?;
+/// optimizer.step(&mut w, &grads)?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ShardedOptimizer<U, B: Backend = CpuBackend> {
+    world: World,
+    inner: PerParameter<Sliced<U>, B>,
+}
+
+/// A formula for a slice of a parameter, which takes the shape of the parameter for the slice's.
+#[derive(Debug)]
+struct Sliced<U> {
+    update: U,
+    shapes: BTreeMap<String, Shape>,
+}
+
+impl<U> Sliced<U> {
+    fn whole<'a>(&'a self, step: &Step<'a>) -> Step<'a> {
+        let shape = self.shapes.get(step.path).unwrap_or(step.shape);
+        Step { shape, ..*step }
+    }
+}
+
+impl<B: Backend, U: Update<B>> Update<B> for Sliced<U> {
+    fn name(&self) -> &'static str {
+        self.update.name()
+    }
+
+    fn learning_rate(&mut self) -> &mut f64 {
+        self.update.learning_rate()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.update.check()
+    }
+
+    fn state(&self) -> &'static [&'static str] {
+        self.update.state()
+    }
+
+    fn initial_state(&self) -> f64 {
+        self.update.initial_state()
+    }
+
+    fn update(
+        &self,
+        parameter: &Tensor<B>,
+        gradient: &Tensor<B>,
+        state: &mut [Tensor<B>],
+        step: &Step<'_>,
+    ) -> Result<Tensor<B>> {
+        self.update.update(parameter, gradient, state, &self.whole(step))
+    }
+
+    fn kernel(&self, step: &Step<'_>) -> Option<UpdateOp> {
+        self.update.kernel(&self.whole(step))
+    }
+}
+
+/// Slices of parameters by the paths of these.
+struct Slices<B: Backend>(Vec<(String, Tensor<B>)>);
+
+impl<B: Backend> Visit<B> for Slices<B> {
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        for (path, slice) in &self.0 {
+            visitor.enter(path);
+            slice.visit(visitor);
+            visitor.leave();
+        }
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+        for (path, slice) in &mut self.0 {
+            visitor.enter(path);
+            slice.visit_mut(visitor);
+            visitor.leave();
+        }
+    }
+}
+
+impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
+    /// An optimizer of these options, without state.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] as for [`PerParameter::new`], and for a formula that is not one of elements.
+    pub fn new(world: &World, update: U) -> Result<Self> {
+        let shape = Shape::scalar();
+        let is_kernel = update.kernel(&Step { path: "", shape: &shape, number: 1 }).is_some();
+        if !is_kernel && !update.is_elementwise() {
+            let op = update.name();
+            let reason = "its formula needs whole parameters, not slices of them".to_owned();
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let inner = PerParameter::new(Sliced { update, shapes: BTreeMap::new() })?;
+        Ok(ShardedOptimizer { world: world.clone(), inner })
+    }
+
+    /// The bytes of this rank's share of the state.
+    pub fn own_bytes(&self) -> usize {
+        self.inner.state_bytes()
+    }
+
+    /// This rank's slice of a tensor.
+    fn slice(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let own = part(self.world.rank(), self.world.size(), x.numel());
+        x.detach().reshape(x.numel())?.narrow(0, own.start, own.len())
+    }
+
+    /// The tensors of which each rank has a slice; `like` have their dtypes and shapes. All ranks have agreed.
+    fn gathered(
+        &self,
+        operation: Operation,
+        own: Vec<Tensor<B>>,
+        like: &[(DType, Shape)],
+    ) -> Result<Vec<Tensor<B>>> {
+        let (rank, size) = (self.world.rank(), self.world.size());
+        let own: Vec<_> = own.iter().map(carried).collect::<Result<_>>()?;
+        let mut dtypes: Vec<DType> = Vec::new();
+        for (dtype, _) in like {
+            if !dtypes.contains(dtype) {
+                dtypes.push(*dtype);
+            }
+        }
+        let len = |rank: usize, dtype: DType| -> usize {
+            let same = like.iter().filter(|(other, _)| *other == dtype);
+            same.map(|(_, shape)| part(rank, size, shape.numel()).len()).sum()
+        };
+        let others = || (0..size).filter(|&other| other != rank);
+        let flat: Vec<_> =
+            dtypes.iter().map(|&dtype| side_by_side(dtype, &own)).collect::<Result<_>>()?;
+        let (mut sends, mut expected) = (Vec::new(), Vec::new());
+        for (&dtype, flat) in dtypes.iter().zip(&flat) {
+            sends.extend(others().map(|to| (to, flat.clone())));
+            expected.extend(others().map(|from| (from, dtype, len(from, dtype))));
+        }
+        let mut received = self.world.state().exchange(operation, sends, expected)?.into_iter();
+        let mut ranks: Vec<Vec<Tensor<CpuBackend>>> = Vec::new();
+        for flat in flat {
+            let of_rank = |from| match from == rank {
+                true => flat.clone(),
+                false => received.next().expect("as many as expected"),
+            };
+            ranks.push((0..size).map(of_rank).collect());
+        }
+        let mut offsets: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let mut whole = Vec::new();
+        for (dtype, shape) in like {
+            let section = dtypes.iter().position(|other| other == dtype).expect("collected above");
+            let mut pieces = Vec::new();
+            for (from, flat) in ranks[section].iter().enumerate() {
+                let len = part(from, size, shape.numel()).len();
+                let start = offsets.entry((section, from)).or_default();
+                if len > 0 {
+                    pieces.push(flat.narrow(0, *start, len)?);
+                }
+                *start += len;
+            }
+            let mut pieces = Pieces { slices: &pieces, slice: 0, start: 0 };
+            whole.push(pieces.next(*dtype, shape)?.to_backend()?);
+        }
+        Ok(whole)
+    }
+
+    /// Steps this rank's slices, and returns them.
+    fn own_step(
+        &mut self,
+        parameters: &[(String, Tensor<B>)],
+        grads: &Gradients<B>,
+    ) -> Result<Vec<Tensor<B>>> {
+        let mut slices = Vec::new();
+        let mut of_slices = Gradients::new();
+        for (path, x) in parameters {
+            let gradient = grads.wrt(x).map_err(|error| match error {
+                Error::NoGradient { op, reason } => {
+                    Error::NoGradient { op, reason: format!("`{path}`: {reason}") }
+                }
+                error => error,
+            })?;
+            let slice = self.slice(x)?.contiguous()?.requires_grad();
+            of_slices.accumulate(&slice, self.slice(gradient)?)?;
+            slices.push((path.clone(), slice));
+        }
+        let mut slices = Slices(slices);
+        self.inner.step(&mut slices, &of_slices)?;
+        Ok(slices.0.into_iter().map(|(_, slice)| slice.detach()).collect())
+    }
+}
+
+impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
+    fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
+        let parameters = parameters(model);
+        let claim = Claim {
+            layout: layout_of(parameters.iter()).finish(),
+            value: self.inner.learning_rate().to_bits(),
+            ..Claim::of(Operation::ShardedStep)
+        };
+        self.world.state().agree(&claim)?;
+        let shapes = &mut self.inner.update_mut().shapes;
+        shapes.extend(parameters.iter().map(|(path, x)| (path.clone(), *x.shape())));
+        let own = self.own_step(&parameters, grads);
+        match &own {
+            Ok(_) => self.world.state().agree(&claim)?,
+            Err(_) => self.world.state().report_failure(),
+        }
+        let like: Vec<_> = parameters.iter().map(|(_, x)| (x.dtype(), *x.shape())).collect();
+        let values = self.gathered(claim.operation, own?, &like)?;
+        drop(parameters);
+        set_parameters(model, values)
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.inner.learning_rate()
+    }
+
+    fn set_learning_rate(&mut self, rate: f64) {
+        self.inner.set_learning_rate(rate);
+    }
+
+    /// The state of all ranks, gathered: all of them call it.
+    fn state(&self) -> Result<Vec<(String, Tensor<B>)>> {
+        let mut state = self.inner.state()?;
+        let is_slice = |(_, x): &&mut (String, Tensor<B>)| x.rank() > 0;
+        let slices: Vec<_> = state.iter_mut().filter(is_slice).collect();
+        let shape = |name: &str| {
+            let path = name.rsplit_once('.').map_or("", |(path, _)| path);
+            self.inner.update().shapes.get(path).copied().unwrap_or(Shape::scalar())
+        };
+        let like: Vec<_> = slices.iter().map(|(name, x)| (x.dtype(), shape(name))).collect();
+        let names = slices.iter().fold(super::agreement::Hash::new(), |hash, (name, _)| {
+            hash.bytes(name.as_bytes()).shape(&shape(name))
+        });
+        let operation = Operation::ShardedState;
+        self.world.state().agree(&Claim { layout: names.finish(), ..Claim::of(operation) })?;
+        let own = slices.iter().map(|(_, x)| x.clone()).collect();
+        for ((_, x), whole) in slices.into_iter().zip(self.gathered(operation, own, &like)?) {
+            *x = whole;
+        }
+        Ok(state)
+    }
+
+    fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()> {
+        let mut shapes = BTreeMap::new();
+        let mut own = Vec::new();
+        for (name, x) in state {
+            match (name.rsplit_once('.'), x.rank()) {
+                (Some((path, entry)), _) if entry != "step" => {
+                    shapes.insert(path.to_owned(), *x.shape());
+                    let slice = self.slice(&x)?.contiguous()?;
+                    own.push((name, slice));
+                }
+                _ => own.push((name, x)),
+            }
+        }
+        self.inner.load_state(own)?;
+        self.inner.update_mut().shapes = shapes;
+        Ok(())
+    }
+}
