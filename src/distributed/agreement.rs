@@ -26,6 +26,7 @@ pub(super) enum Operation {
     Barrier,
     Broadcast,
     Gather,
+    Sum,
     Agree,
     MeanGradients,
     MeanOf,
@@ -34,12 +35,13 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    const ALL: [Operation; 10] = [
+    const ALL: [Operation; 11] = [
         Operation::Failure,
         Operation::End,
         Operation::Barrier,
         Operation::Broadcast,
         Operation::Gather,
+        Operation::Sum,
         Operation::Agree,
         Operation::MeanGradients,
         Operation::MeanOf,
@@ -55,6 +57,7 @@ impl Operation {
             Operation::Barrier => "barrier",
             Operation::Broadcast => "broadcast",
             Operation::Gather => "gather",
+            Operation::Sum => "sum",
             Operation::Agree => "agree",
             Operation::MeanGradients => "mean_gradients",
             Operation::MeanOf => "mean_of",

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::agreement::{self, Claim, Hash, Operation, WORDS};
 use super::local::Local;
+use super::reduce;
 use super::transport::Transport;
+use super::tree::Node;
 use crate::backend::Backend;
 use crate::backend::cpu::{CpuBackend, CpuTensor};
 use crate::dtype::DType;
@@ -193,6 +195,27 @@ impl World {
         let others = self.state().exchange(Operation::Gather, Vec::new(), expected)?;
         let all = [own].into_iter().chain(others);
         all.map(|part| restored(x, part)).collect::<Result<_>>().map(Some)
+    }
+
+    /// Returns the sum of the tensors of all ranks, on each of them, with the same bits. Shape and dtype (a float) are
+    /// the same on all ranks. Additions are made in a tree over the ranks, so that rounding depends on their number;
+    /// [`DataParallel`](super::DataParallel) is for sums that do not. The result is not tracked.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedDType`] for other dtypes than floats; [`Error::Mismatch`] if shapes or dtypes differ;
+    /// [`Error::Stalled`], [`Error::Transport`].
+    pub fn sum<B: Backend>(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let (op, dtype, shape) = ("sum", x.dtype(), *x.shape());
+        if !dtype.is_float() {
+            return Err(Error::UnsupportedDType { op, dtype, shape });
+        }
+        self.like(Operation::Sum, x)?;
+        let own = carried(x)?.to_dtype(dtype.at_least_f32())?;
+        let layout = [(own.dtype(), *own.shape())];
+        let node = Node { level: 0, k: self.rank, value: vec![own] };
+        let count = (self.size, 1.0);
+        let sum = reduce::mean(&mut self.state(), Operation::Sum, count, vec![node], &layout)?;
+        restored(x, sum.into_iter().next().expect("as many as were passed"))
     }
 
     /// Ends the whole MPI job at once, with a failure. Ranks that are threads get an error at their next

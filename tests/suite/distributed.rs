@@ -61,6 +61,27 @@ fn every_dtype_is_carried_as_it_is() {
 }
 
 #[test]
+fn sums_are_those_of_all_ranks() {
+    for size in [1, 2, 3, 5] {
+        for dtype in [DType::F16, DType::F32, DType::F64] {
+            for found in on_ranks(size, |world| {
+                let x =
+                    T::arange(0.0, 7.0, 1.0)?.add((world.rank() + 1) as f64)?.to_dtype(dtype)?;
+                let sum = world.sum(&x.reshape((7, 1))?)?;
+                assert_eq!((sum.dims(), sum.dtype()), (&[7, 1][..], dtype));
+                sum.to_dtype(DType::F64)?.to_vec::<f64>()
+            }) {
+                let ranks = size as f64;
+                let sum = |i: usize| ranks * i as f64 + ranks * (ranks + 1.0) / 2.0;
+                assert_eq!(found.unwrap(), (0..7).map(sum).collect::<Vec<_>>());
+            }
+        }
+    }
+    let world = World::local(1).unwrap().remove(0);
+    assert!(matches!(world.sum(&tensor![i64; 1]), Err(Error::UnsupportedDType { .. })));
+}
+
+#[test]
 fn tensors_without_elements_are_carried() {
     for found in on_ranks(3, |world| world.all_gather(&T::zeros((0, 2), DType::F32)?)) {
         assert!(found.unwrap().iter().all(|x| x.dims() == [0, 2]));
