@@ -71,10 +71,8 @@ fn run() -> Result<(), Failure> {
     std::thread::scope(|scope| {
         let spawn = |world: World| scope.spawn(move || measure(&world, bytes));
         let threads: Vec<_> = ranks.into_iter().map(spawn).collect();
-        let results = threads.into_iter().map(|thread| thread.join());
-        results
-            .map(|result| result.map_err(|_| "a rank panicked")?.map_err(Failure::from))
-            .collect()
+        let mut results = threads.into_iter().map(|thread| thread.join());
+        results.try_for_each(|result| result.map_err(|_| "a rank panicked")?.map_err(Failure::from))
     })
 }
 
