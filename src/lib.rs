@@ -168,3 +168,8 @@ struct FromNumpyAndPytorch;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/BACKENDS.md")]
 struct Backends;
+
+/// Runs the example of the page on training on several ranks as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/BEYOND_ONE_MACHINE.md")]
+struct BeyondOneMachine;
