@@ -61,7 +61,8 @@ impl<V> Tree<V> {
     /// The sum, if all leaves have been added.
     pub fn sum(mut self) -> Option<V> {
         let root = self.nodes.pop()?;
-        (self.nodes.is_empty() && root.k == 0).then_some(root.value)
+        let is_whole = self.nodes.is_empty() && root.k == 0 && 1 << root.level >= self.leaves;
+        is_whole.then_some(root.value)
     }
 }
 
