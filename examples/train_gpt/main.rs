@@ -48,6 +48,10 @@ use options::Options;
 use plan::Plan;
 use train::{End, Run, SAMPLE_STREAM};
 
+/// How long a process waits for the others: longer than rank 0 takes to write a checkpoint, or to sample.
+#[cfg(feature = "mpi")]
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(600);
+
 /// Error of a run.
 pub type Failure = Box<dyn std::error::Error>;
 
@@ -82,7 +86,7 @@ fn start(options: &Options) -> Result<(), Failure> {
     })?;
     if options.mpi {
         #[cfg(feature = "mpi")]
-        return start_rank(options, World::mpi()?, &stop);
+        return start_rank(options, World::mpi()?.with_deadline(DEADLINE), &stop);
         #[cfg(not(feature = "mpi"))]
         return Err("--mpi: this program was built without it; build with --features mpi".into());
     }
@@ -187,8 +191,8 @@ fn run<B: Backend>(options: &Options, world: World, stop: &AtomicBool) -> Result
         say!("{} steps in {seconds:.0} s, {:.0} tokens/s", run.steps() - first, tokens / seconds);
     }
 
+    let loss = run.loss_of(&corpus.held_out)?;
     if !world.is_root() {
-        // The rest is evaluation.
         return Ok(());
     }
     let length = options.sample.unwrap_or(400);
@@ -201,7 +205,6 @@ fn run<B: Backend>(options: &Options, world: World, stop: &AtomicBool) -> Result
     }
     let four_gram =
         FourGram::new(&corpus.training, corpus.vocabulary().len()).loss(&corpus.held_out);
-    let loss = run.loss_of(&corpus.held_out)?;
     say!("loss on the held-out text, in nats per character:");
     say!("  {loss:.3}  this model, in windows of {} characters", plan.context);
     say!("  {four_gram:.3}  4-gram model (Witten-Bell), {:+.3}", four_gram - loss);

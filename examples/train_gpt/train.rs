@@ -174,20 +174,20 @@ impl<B: Backend> Run<B> {
 
     /// Returns the mean loss over a text, in nats per character. The text is split into consecutive windows,
     /// and a character is predicted from those before it in its window. A remainder that is shorter than a
-    /// window is left out.
+    /// window is left out. The ranks share out the windows.
     pub fn loss_of(&mut self, text: &[i64]) -> Result<f64> {
         let Plan { batch: rows, context, .. } = self.plan;
         let windows = (text.len() - 1) / context;
-        self.evaluating(|model| {
-            let mut total = 0.0;
-            for first in (0..windows).step_by(rows) {
-                let rows = rows.min(windows - first);
-                let batch = Batch::consecutive(text, rows, context, first * context)?;
-                let loss = model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
-                total += f64::from(loss) * rows as f64;
-            }
-            Ok(total / windows as f64)
-        })
+        let groups = windows.div_ceil(rows);
+        self.model.set_training(false);
+        let mean = self.parallel.mean_of(groups, |i| {
+            let (first, rows) = (i * rows, rows.min(windows - i * rows));
+            let batch = Batch::consecutive(text, rows, context, first * context)?;
+            let loss = self.model.loss(&batch.inputs, &batch.targets)?.item::<f32>()?;
+            Ok([f64::from(loss) * rows as f64])
+        });
+        self.model.set_training(true);
+        Ok(mean?[0] * groups as f64 / windows as f64)
     }
 
     /// Calls `f` with the model in evaluation mode, without recording and without dropout.
