@@ -91,6 +91,8 @@ impl<B: Backend> Saved<B> {
         run.parallel.set_steps(losses.len() as u64);
         run.history.losses = losses;
         self.state.restore(&mut run.model, &mut *run.optimizer)?;
+        // Each rank has read the file.
+        run.parallel.check_model(&run.model)?;
         Ok(())
     }
 }

@@ -63,7 +63,8 @@ use crate::tensor::Tensor;
 ///
 /// **Random numbers.** [`Dropout`](crate::nn::Dropout) draws by micro-batch; so does [`MicroBatch::rng`].
 ///
-/// **Buffers.** Every micro-batch begins with the buffers as they were before the step. Afterwards a buffer of
+/// **Buffers.** Every micro-batch begins with the buffers as they were before the step, which they are again after an
+/// error. Afterwards a buffer of
 /// floats that changed, such as the running mean of a batch norm, is the mean of its values after the
 /// micro-batches, and one of integers, such as a counter, the largest.
 ///
@@ -200,6 +201,22 @@ impl DataParallel {
         self.steps = steps;
     }
 
+    /// Fails on every rank unless parameters and buffers are equal on all, bit for bit: to be called after each rank has
+    /// loaded a checkpoint. Steps compare names, shapes and dtypes only.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`], [`Error::Stalled`], [`Error::Transport`].
+    pub fn check_model<B: Backend>(&self, model: &(impl Visit<B> + ?Sized)) -> Result<()> {
+        let mut hash = Hash::new();
+        for (path, x) in [parameters(model), buffers(model)].concat() {
+            hash = hash.bytes(path.as_bytes()).shape(x.shape());
+            for number in carried(&x)?.to_dtype(DType::F64)?.to_vec::<f64>()? {
+                hash = hash.number(number.to_bits());
+            }
+        }
+        self.world.agree(hash.finish())
+    }
+
     /// Calls `f` for this rank's micro-batches of `batch`, and returns the means of losses and gradients over all
     /// micro-batches. Every rank passes the same batch, or indices of it. `f` returns the mean loss of
     /// its rows. If the rows cannot be cut evenly, micro-batches count by their rows.
@@ -226,6 +243,7 @@ impl DataParallel {
             Ok(part) => part,
             Err(error) => {
                 self.world.state().report_failure();
+                put_back(model, &before)?;
                 return Err(error);
             }
         };
@@ -237,7 +255,10 @@ impl DataParallel {
         claim.layout = layout.number(part.layout.len() as u64).shape(&part.metrics).finish();
         claim.value = part.rows as u64;
         let mut world = self.world.state();
-        world.agree(&claim)?;
+        if let Err(error) = world.agree(&claim) {
+            put_back(model, &before)?;
+            return Err(error);
+        }
         let total = if part.is_weighted { part.rows } else { self.micro_batches } as f64;
         let count = (self.micro_batches, total);
         let mean = reduce::mean(&mut world, claim.operation, count, part.nodes, &part.layout)?;
@@ -288,8 +309,7 @@ impl DataParallel {
         let mut found = (Vec::new(), Shape::scalar());
         for index in part(self.world.rank(), self.world.size(), count) {
             if changed.as_ref().is_some_and(|changed| !changed.is_empty()) {
-                let before: Vec<_> = before.iter().map(|(_, x)| x.clone()).collect();
-                set_buffers(model, &before)?;
+                put_back(model, before)?;
             }
             let rows = part(index, count, rows);
             let stream = self.steps.wrapping_mul(count as u64).wrapping_add(index as u64);
@@ -306,10 +326,10 @@ impl DataParallel {
             let differs = |i: &usize| !is_same(&before[*i].1, &after[*i].1);
             let now: Vec<usize> = (0..before.len()).filter(differs).collect();
             let changed = changed.get_or_insert(now.clone());
-            if let Some(i) = now.iter().find(|i| !changed.contains(i)) {
-                let path = &before[*i].0;
+            if let Some(i) = (0..before.len()).find(|i| now.contains(i) != changed.contains(i)) {
+                let path = &before[i].0;
                 let reason = format!(
-                    "the buffer `{path}` changed in micro-batch {index}, but not in the first"
+                    "the buffer `{path}` changed in some micro-batches only: in {index} or in those before"
                 );
                 return Err(Error::InvalidArgument { op, reason });
             }
@@ -442,6 +462,12 @@ pub(super) fn set_parameters<B: Backend>(
         done.extend([Some(id), new].into_iter().flatten().map(|id| (id, x.clone())));
         Ok(())
     })
+}
+
+/// Gives the buffers the values that they had.
+fn put_back<B: Backend>(model: &mut (impl Visit<B> + ?Sized), before: &[Named<B>]) -> Result<()> {
+    let values: Vec<_> = before.iter().map(|(_, x)| x.clone()).collect();
+    if values.is_empty() { Ok(()) } else { set_buffers(model, &values) }
 }
 
 /// Replaces the buffers, in the order in which they are visited.

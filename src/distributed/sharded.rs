@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::agreement::{Claim, Operation};
+use super::agreement::{Claim, Hash, Operation};
 use super::data_parallel::{layout_of, parameters, set_parameters};
 use super::reduce::{Pieces, side_by_side};
 use super::tree::part;
@@ -137,6 +137,16 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
         self.inner.state_bytes()
     }
 
+    /// Hash of the options, as far as they are in the kernels' ops.
+    fn options(&self, parameters: &[(String, Tensor<B>)]) -> Hash {
+        let hash = Hash::new().number(self.inner.learning_rate().to_bits());
+        parameters.iter().fold(hash, |hash, (path, x)| {
+            let step = Step { path, shape: x.shape(), number: 1 };
+            let op = self.inner.update().update.kernel(&step);
+            hash.bytes(format!("{op:?}").as_bytes())
+        })
+    }
+
     /// This rank's slice of a tensor.
     fn slice(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let own = part(self.world.rank(), self.world.size(), x.numel());
@@ -228,12 +238,21 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
         let parameters = parameters(model);
         let claim = Claim {
             layout: layout_of(parameters.iter()).finish(),
-            value: self.inner.learning_rate().to_bits(),
+            value: self.options(&parameters).finish(),
             ..Claim::of(Operation::ShardedStep)
         };
         self.world.state().agree(&claim)?;
+        let op = Update::<B>::name(self.inner.update());
         let shapes = &mut self.inner.update_mut().shapes;
-        shapes.extend(parameters.iter().map(|(path, x)| (path.clone(), *x.shape())));
+        for (path, x) in &parameters {
+            // The same on all ranks, which have agreed on the shapes.
+            let known = *shapes.entry(path.clone()).or_insert(*x.shape());
+            if known != *x.shape() {
+                let reason =
+                    format!("`{path}` has shape {}, but its state has shape {known}", x.shape());
+                return Err(Error::InvalidArgument { op, reason });
+            }
+        }
         let own = self.own_step(&parameters, grads);
         match &own {
             Ok(_) => self.world.state().agree(&claim)?,
@@ -263,9 +282,9 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
             self.inner.update().shapes.get(path).copied().unwrap_or(Shape::scalar())
         };
         let like: Vec<_> = slices.iter().map(|(name, x)| (x.dtype(), shape(name))).collect();
-        let names = slices.iter().fold(super::agreement::Hash::new(), |hash, (name, _)| {
-            hash.bytes(name.as_bytes()).shape(&shape(name))
-        });
+        let names = slices
+            .iter()
+            .fold(Hash::new(), |hash, (name, _)| hash.bytes(name.as_bytes()).shape(&shape(name)));
         let operation = Operation::ShardedState;
         self.world.state().agree(&Claim { layout: names.finish(), ..Claim::of(operation) })?;
         let own = slices.iter().map(|(_, x)| x.clone()).collect();
@@ -281,7 +300,15 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
         for (name, x) in state {
             match (name.rsplit_once('.'), x.rank()) {
                 (Some((path, entry)), _) if entry != "step" => {
-                    shapes.insert(path.to_owned(), *x.shape());
+                    let shape = *shapes.entry(path.to_owned()).or_insert(*x.shape());
+                    if shape != *x.shape() {
+                        let op = Update::<B>::name(self.inner.update());
+                        let reason = format!(
+                            "expected state of one shape for `{path}`, got {shape} and {}",
+                            x.shape()
+                        );
+                        return Err(Error::InvalidArgument { op, reason });
+                    }
                     let slice = self.slice(&x)?.contiguous()?;
                     own.push((name, slice));
                 }

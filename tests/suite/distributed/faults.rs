@@ -222,7 +222,22 @@ fn a_buffer_that_changes_in_a_later_micro_batch_only() {
         model.w.square()
     });
     let text = error.unwrap_err().to_string();
-    assert!(text.contains("`count` changed in micro-batch 1"), "{text}");
+    assert!(text.contains("`count` changed in some micro-batches only"), "{text}");
+    assert_eq!(model.count.get().item::<f32>(), Ok(0.0), "it is put back");
+}
+
+#[test]
+fn other_values_of_parameters() {
+    let found = on_ranks(2, |world| {
+        let mut model = model(2);
+        let parallel = DataParallel::new(&world, &mut model, 2)?;
+        parallel.check_model(&model)?;
+        if world.rank() == 1 {
+            model.weight = model.weight.detach().neg()?.requires_grad();
+        }
+        parallel.check_model(&model)
+    });
+    expect(&found, "rank 1: it differs from rank 0 in the options or values, in agree");
 }
 
 /// A transport whose messages never arrive.

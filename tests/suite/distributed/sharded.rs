@@ -165,3 +165,33 @@ fn a_missing_gradient_on_one_rank_is_an_error_on_all() {
         assert!(matches!(other, Err(Error::Mismatch { rank: 1, .. })), "{found:?}");
     }
 }
+
+#[test]
+fn other_options_on_one_rank() {
+    for result in on_ranks(2, |world| {
+        let weight_decay = world.rank() as f64 * 0.5;
+        let options = AdamWOptions { weight_decay, ..Default::default() };
+        let mut model = Model::new()?;
+        let gradients = model.gradients()?;
+        ShardedOptimizer::new(&world, options)?.step(&mut model, &gradients)
+    }) {
+        assert!(matches!(result, Err(Error::Mismatch { rank: 1, .. })), "{result:?}");
+    }
+}
+
+#[test]
+fn another_shape_than_that_of_the_state() {
+    for result in on_ranks(2, |world| {
+        let mut optimizer = ShardedOptimizer::new(&world, AdamWOptions::default())?;
+        let mut step = |shape: &[usize]| {
+            let mut w = T::ones(shape, DType::F32)?.requires_grad();
+            let gradients = w.square()?.sum(None, false)?.backward()?;
+            optimizer.step(&mut w, &gradients)
+        };
+        step(&[6])?;
+        assert!(matches!(step(&[2, 3]), Err(Error::InvalidArgument { op: "adamw", .. })));
+        step(&[6])
+    }) {
+        result.unwrap();
+    }
+}
