@@ -9,9 +9,9 @@ use super::tree::{Node, Tree, part};
 use super::world::{World, carried, restored};
 use crate::autodiff::Gradients;
 use crate::autodiff::gradients::{IdMap, IdSet};
+use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
-use crate::backend::{Arg, Backend};
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::{Kind, Visit, for_each_tensor, for_each_tensor_mut};
 use crate::ops::BinaryOp;
@@ -170,12 +170,12 @@ impl DataParallel {
         let tensors = [parameters(model), buffers(model)].concat();
         let layout = layout_of(tensors.iter()).finish();
         let claim = Claim { count: micro_batches, layout, ..Claim::of(Operation::Broadcast) };
+        let own = tensors.iter().map(|(_, x)| carried(x)).collect::<Result<_>>()?;
         world.state().agree(&claim)?;
         if ranks > micro_batches {
             return Err(Error::TooManyRanks { ranks, micro_batches });
         }
         if ranks > 1 {
-            let own = tensors.iter().map(|(_, x)| carried(x)).collect::<Result<_>>()?;
             let sent = world.state().broadcast(own)?;
             let values = tensors.iter().zip(sent).map(|((_, x), sent)| restored(x, sent));
             let mut values: Vec<Tensor<B>> = values.collect::<Result<_>>()?;
@@ -255,14 +255,16 @@ impl DataParallel {
         claim.layout = layout.number(part.layout.len() as u64).shape(&part.metrics).finish();
         claim.value = part.rows as u64;
         let mut world = self.world.state();
-        if let Err(error) = world.agree(&claim) {
-            put_back(model, &before)?;
-            return Err(error);
-        }
         let total = if part.is_weighted { part.rows } else { self.micro_batches } as f64;
         let count = (self.micro_batches, total);
-        let mean = reduce::mean(&mut world, claim.operation, count, part.nodes, &part.layout)?;
+        let mean = world.agree(&claim).and_then(|()| {
+            reduce::mean(&mut world, claim.operation, count, part.nodes, &part.layout)
+        });
         drop(world);
+        if mean.is_err() {
+            put_back(model, &before)?;
+        }
+        let mean = mean?;
         self.steps += 1;
 
         let mut mean = mean.into_iter();
@@ -345,7 +347,10 @@ impl DataParallel {
             let metrics = [&[loss], outcome.metrics.as_slice()].concat();
             leaf.push(Tensor::from_slice(&metrics, metrics.len())?);
             if is_weighted {
-                leaf = leaf.into_iter().map(|x| weighted(x, weight)).collect::<Result<_>>()?;
+                leaf = leaf
+                    .into_iter()
+                    .map(|x| reduce::scaled(x, BinaryOp::Mul, weight))
+                    .collect::<Result<_>>()?;
             }
             let layout: Vec<_> = leaf.iter().map(|x| (x.dtype(), *x.shape())).collect();
             let metrics = Shape::from(metrics.len());
@@ -418,14 +423,6 @@ fn host<B: Backend>(x: Tensor<B>) -> Result<Tensor<CpuBackend>> {
     };
     let x: Tensor<CpuBackend> = if x.is_tracked() { x.detach() } else { x }.to_backend()?;
     if x.dtype() == wide { Ok(x) } else { x.to_dtype(wide) }
-}
-
-fn weighted(x: Tensor<CpuBackend>, weight: f64) -> Result<Tensor<CpuBackend>> {
-    if !x.dtype().is_float() {
-        return Ok(x);
-    }
-    let weight = Arg::Scalar(Scalar::Float(weight));
-    CpuBackend::binary(BinaryOp::Mul, Arg::Owned(x.into_data()), weight).map(Tensor::from_data)
 }
 
 /// True if two tensors have the same memory or, where the host does not see it, the same values.

@@ -39,18 +39,29 @@ fn combine(a: Host, b: &Host) -> Result<Host> {
     CpuBackend::binary(op, Arg::Owned(a.into_data()), b.data()).map(Tensor::from_data)
 }
 
-/// `x / total` of floats.
-fn divided(x: Host, total: f64) -> Result<Host> {
-    if !x.dtype().is_float() || total == 1.0 {
+/// Floats multiplied or divided by a number; integers as they are.
+pub(super) fn scaled(x: Host, op: BinaryOp, factor: f64) -> Result<Host> {
+    if !x.dtype().is_float() || factor == 1.0 {
         return Ok(x);
     }
-    let total = Arg::Scalar(Scalar::Float(total));
-    CpuBackend::binary(BinaryOp::Div, Arg::Owned(x.into_data()), total).map(Tensor::from_data)
+    let factor = Arg::Scalar(Scalar::Float(factor));
+    CpuBackend::binary(op, Arg::Owned(x.into_data()), factor).map(Tensor::from_data)
 }
 
 /// The sum over `count` micro-batches of all ranks, divided by `total`. `own` are the nodes of this rank's part
-/// of them, `layout` the dtypes and shapes of a leaf.
+/// of them, `layout` the dtypes and shapes of a leaf. All ranks have agreed on it.
 pub(super) fn mean(
+    world: &mut State,
+    operation: Operation,
+    count: (usize, f64),
+    own: Vec<Node<Leaf>>,
+    layout: &[(DType, Shape)],
+) -> Result<Leaf> {
+    let mean = shared_mean(world, operation, count, own, layout);
+    world.keep_failure(mean)
+}
+
+fn shared_mean(
     world: &mut State,
     operation: Operation,
     (count, total): (usize, f64),
@@ -62,7 +73,7 @@ pub(super) fn mean(
         let mut tree = Tree::new(count);
         own.into_iter().try_for_each(|node| tree.node(node, add))?;
         let sum = tree.sum().unwrap_or_default();
-        return sum.into_iter().map(|x| divided(x, total)).collect();
+        return sum.into_iter().map(|x| scaled(x, BinaryOp::Div, total)).collect();
     }
     let others = || (0..size).filter(|&other| other != rank);
     let nodes: Vec<_> = (0..size).map(|r| nodes_of(count, part(r, size, count))).collect();
@@ -106,7 +117,7 @@ pub(super) fn mean(
                 }
             }
             let sum = tree.sum().expect("the ranks' parts make up the whole");
-            let mean = divided(sum, total)?;
+            let mean = scaled(sum, BinaryOp::Div, total)?;
             sends.extend(others().map(|to| (to, mean.clone())));
             means.push(mean);
         }

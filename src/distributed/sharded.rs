@@ -161,7 +161,8 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
         like: &[(DType, Shape)],
     ) -> Result<Vec<Tensor<B>>> {
         let (rank, size) = (self.world.rank(), self.world.size());
-        let own: Vec<_> = own.iter().map(carried).collect::<Result<_>>()?;
+        let own = own.iter().map(carried).collect::<Result<Vec<_>>>();
+        let own = self.world.state().keep_failure(own)?;
         let mut dtypes: Vec<DType> = Vec::new();
         for (dtype, _) in like {
             if !dtypes.contains(dtype) {
@@ -173,8 +174,8 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
             same.map(|(_, shape)| part(rank, size, shape.numel()).len()).sum()
         };
         let others = || (0..size).filter(|&other| other != rank);
-        let flat: Vec<_> =
-            dtypes.iter().map(|&dtype| side_by_side(dtype, &own)).collect::<Result<_>>()?;
+        let flat: Result<Vec<_>> = dtypes.iter().map(|&dtype| side_by_side(dtype, &own)).collect();
+        let flat = self.world.state().keep_failure(flat)?;
         let (mut sends, mut expected) = (Vec::new(), Vec::new());
         for (&dtype, flat) in dtypes.iter().zip(&flat) {
             sends.extend(others().map(|to| (to, flat.clone())));

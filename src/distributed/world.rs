@@ -157,8 +157,9 @@ impl World {
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn broadcast<B: Backend>(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let own = carried(x)?;
         self.like(Operation::Broadcast, x)?;
-        let sent = self.state().broadcast(vec![carried(x)?])?.pop();
+        let sent = self.state().broadcast(vec![own])?.pop();
         restored(x, sent.expect("as many as were passed"))
     }
 
@@ -168,8 +169,8 @@ impl World {
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn all_gather<B: Backend>(&self, x: &Tensor<B>) -> Result<Vec<Tensor<B>>> {
-        self.like(Operation::Gather, x)?;
         let own = carried(x)?;
+        self.like(Operation::Gather, x)?;
         let (dtype, len) = (own.dtype(), own.numel());
         let others = (0..self.size).filter(|&rank| rank != self.rank);
         let sends = others.clone().map(|rank| (rank, own.clone())).collect();
@@ -185,8 +186,8 @@ impl World {
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn gather<B: Backend>(&self, x: &Tensor<B>) -> Result<Option<Vec<Tensor<B>>>> {
-        self.like(Operation::Gather, x)?;
         let own = carried(x)?;
+        self.like(Operation::Gather, x)?;
         if !self.is_root() {
             self.state().exchange(Operation::Gather, vec![(0, own)], Vec::new())?;
             return Ok(None);
@@ -209,8 +210,8 @@ impl World {
         if !dtype.is_float() {
             return Err(Error::UnsupportedDType { op, dtype, shape });
         }
-        self.like(Operation::Sum, x)?;
         let own = carried(x)?.to_dtype(dtype.at_least_f32())?;
+        self.like(Operation::Sum, x)?;
         let layout = [(own.dtype(), *own.shape())];
         let node = Node { level: 0, k: self.rank, value: vec![own] };
         let count = (self.size, 1.0);
@@ -349,10 +350,16 @@ impl State {
         deadline: Duration,
     ) -> Result<Vec<Tensor<CpuBackend>>> {
         let result = self.begin(sends, expected).and_then(|()| self.complete(operation, deadline));
+        Ok(self.keep_failure(result)?.into_iter().map(Tensor::from_data).collect())
+    }
+
+    /// Passes on a result of what ranks had agreed to do. After an error the others still expect messages of this rank,
+    /// which must send no others.
+    pub fn keep_failure<R>(&mut self, result: Result<R>) -> Result<R> {
         if let Err(error) = &result {
-            self.failed = Some(error.clone());
+            self.failed.get_or_insert(error.clone());
         }
-        Ok(result?.into_iter().map(Tensor::from_data).collect())
+        result
     }
 
     fn begin(

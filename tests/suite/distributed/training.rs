@@ -34,7 +34,7 @@ impl Net {
             half: T::randn(6, &mut rng)?.to_dtype(DType::BF16)?.requires_grad(),
             double: T::randn((6, 1), &mut rng)?.to_dtype(DType::F64)?.requires_grad(),
             unused: T::ones(2, DType::F32)?.requires_grad(),
-            frozen: T::full(6, 0.1f32)?,
+            frozen: T::full(6, 0.1 + seed as f32)?,
         })
     }
 
@@ -181,5 +181,37 @@ fn a_rank_reads_its_own_rows() {
         (world.rank(), read)
     }) {
         assert_eq!(read, [100 + 2 * rank, 101 + 2 * rank]);
+    }
+}
+
+/// A step that fails in one micro-batch leaves dropout's counters and running statistics as they were, on any number
+/// of ranks.
+#[test]
+fn a_failed_step_leaves_the_same_buffers() {
+    let train = |world: World| -> Result<Bits> {
+        let mut net = Net::new(world.rank() as u64)?;
+        let mut parallel = DataParallel::new(&world, &mut net, 4)?;
+        let mut found = Vec::new();
+        for step in 0..3 {
+            let x = T::randn((16, 4), &mut Rng::seed(step))?;
+            let y = x.sum(Some(&[1]), true)?;
+            let mean = parallel.mean_gradients(&mut net, &(x, y), |net, micro| {
+                let loss = net.loss(&micro.data.0, &micro.data.1)?;
+                // The last micro-batch of the second step has a loss with an axis.
+                if step == 1 && micro.index == 3 {
+                    loss.unsqueeze(0)?.repeat([2])
+                } else {
+                    Ok(loss)
+                }
+            });
+            assert_eq!(mean.is_ok(), step != 1);
+            found.extend(mean.map(|mean| mean.loss.to_bits()));
+        }
+        nn::for_each_tensor(&net, |_, x, _| found.extend(bits(x).unwrap()));
+        Ok(found)
+    };
+    let alone = on_ranks(1, |world| train(world).unwrap()).remove(0);
+    for size in [2, 4] {
+        assert!(on_ranks(size, |world| train(world).unwrap()).iter().all(|x| *x == alone));
     }
 }
