@@ -3,7 +3,7 @@
 //! `cargo test --features mpi --test mpi` starts this program again under `mpirun` (or the command in `SWATH_MPIRUN`,
 //! without `-n`), once for each case. Without MPI or a launcher the cases are skipped, by name.
 
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use swath::distributed::{DataParallel, World};
@@ -135,7 +135,7 @@ fn panicking_thread(world: World) -> Result<()> {
         let thread = std::thread::spawn(|| panic!("on purpose"));
         let _ = thread.join();
     }
-    // Without the hook the panic would go unnoticed, and rank 1 wait here too.
+    // Without the hook the panic would go unnoticed, and the job last beyond LIMIT.
     std::thread::sleep(Duration::from_secs(100));
     world.barrier()
 }
@@ -157,15 +157,30 @@ fn too_many_ranks(world: World) -> Result<()> {
     DataParallel::new(&world, &mut model()?, 3).map(drop)
 }
 
+/// A case that has not ended by then hangs: the ranks of some sleep for longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
 fn launch(ranks: usize, case: &str, launcher: &str) -> std::io::Result<Output> {
     let mut words = launcher.split_whitespace();
-    Command::new(words.next().unwrap_or_default())
+    let mut job = Command::new(words.next().unwrap_or_default())
         .args(words)
         .args(["-n", &ranks.to_string()])
         .arg(std::env::current_exe()?)
         .env(CASE, case)
         .env("SWATH_THREADS", "1")
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // What a case prints fits in a pipe.
+    let start = Instant::now();
+    while job.try_wait()?.is_none() {
+        if start.elapsed() > LIMIT {
+            job.kill()?;
+            return Err(std::io::Error::other("the job did not end"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    job.wait_with_output()
 }
 
 /// The error of a program that another library's launcher started.

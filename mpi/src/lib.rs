@@ -382,10 +382,12 @@ fn check_length<M>(pending: &Pending<M>) -> Result<(), Error> {
 }
 
 /// Number of processes that a launcher started, if that differs from the number of ranks. Open MPI's launcher and
-/// those of MPICH and its relatives say it in environment variables.
+/// those of MPICH and its relatives say it in environment variables, and so does Slurm's srun.
 fn launched(size: usize) -> Option<usize> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
-    let numbers = || ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().filter_map(number);
+    let numbers = || {
+        ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"].into_iter().filter_map(number)
+    };
     // One launcher may have been started by another.
     if numbers().any(|number: usize| number == size) { None } else { numbers().next() }
 }

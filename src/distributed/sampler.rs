@@ -45,7 +45,7 @@ impl DistributedSampler {
         self
     }
 
-    /// Leaves out a last batch that is not full.
+    /// Leaves out a last batch that is not full: it may have fewer rows than there are micro-batches.
     #[must_use]
     pub fn without_rest(mut self) -> Self {
         self.drops_last = true;

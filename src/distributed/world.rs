@@ -219,8 +219,8 @@ impl World {
         restored(x, sum.into_iter().next().expect("as many as were passed"))
     }
 
-    /// Ends the whole MPI job at once, with a failure. Ranks that are threads get an error at their next
-    /// operation.
+    /// Ends the whole MPI job, with a failure. Ranks that are threads get an error at their next operation. Waits while
+    /// another thread of this rank is in an operation.
     pub fn abort(&self) {
         self.state().transport.abort();
     }
