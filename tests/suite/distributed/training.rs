@@ -215,3 +215,33 @@ fn a_failed_step_leaves_the_same_buffers() {
         assert!(on_ranks(size, |world| train(world).unwrap()).iter().all(|x| *x == alone));
     }
 }
+
+/// Each micro-batch of each step has zeros of its own; the first has those of a program without micro-batches.
+#[test]
+fn dropout_draws_by_micro_batch() -> Result<()> {
+    struct Weighted {
+        w: T,
+        dropout: Dropout,
+    }
+    swath::module!(Weighted: CpuBackend { w, dropout });
+    let ones = T::ones(64, DType::F32)?;
+    let new = || -> Result<Weighted> {
+        Ok(Weighted { w: ones.requires_grad(), dropout: Dropout::new(0.5, &mut Rng::seed(9))? })
+    };
+    let (mut model, plain) = (new()?, new()?);
+    let mut parallel = DataParallel::new(&World::local(1)?.remove(0), &mut model, 3)?;
+    let mut masks: Vec<Vec<f32>> = Vec::new();
+    for _ in 0..2 {
+        let first = masks.len();
+        parallel.mean_gradients(&mut model, &(0..3), |model, _| {
+            let kept = model.dropout.forward(&model.w)?;
+            masks.push(kept.to_vec()?);
+            kept.mean(None, false)
+        })?;
+        assert_eq!(masks[first], plain.dropout.forward(&ones)?.to_vec::<f32>()?);
+    }
+    for (i, mask) in masks.iter().enumerate() {
+        assert!(!masks[..i].contains(mask), "mask {i} was drawn before");
+    }
+    Ok(())
+}
