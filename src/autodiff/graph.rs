@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -451,13 +452,25 @@ impl<B: Backend> Drop for GraphNode<B> {
             return;
         }
         DROP_DEPTH.set(depth + 1);
-        drop(recorded);
-        if depth == 0 {
-            while let Some(deeper) = DROP_QUEUE.with(|queue| queue.borrow_mut().pop()) {
-                drop(deeper);
-            }
-            DROP_QUEUE.with(|queue| queue.take());
+        if depth > 0 {
+            drop(recorded);
+            DROP_DEPTH.set(depth);
+            return;
         }
-        DROP_DEPTH.set(depth);
+        // A destructor of a user's may panic: the others still run, and the depth is restored.
+        let mut panic = catch_unwind(AssertUnwindSafe(|| drop(recorded))).err();
+        while let Some(deeper) = DROP_QUEUE.with(|queue| queue.borrow_mut().pop()) {
+            DROP_DEPTH.set(1);
+            match catch_unwind(AssertUnwindSafe(|| drop(deeper))) {
+                Err(next) if panic.is_none() => panic = Some(next),
+                // Dropping a payload may panic too.
+                done => std::mem::forget(done),
+            }
+        }
+        DROP_QUEUE.with(|queue| queue.take());
+        DROP_DEPTH.set(0);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
     }
 }

@@ -69,13 +69,18 @@ thread_local! {
     static RECORD: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
 }
 
+/// Replaces this thread's record; there is none in destructors of thread-local values that outlive it.
+fn replace(record: Option<Vec<Traced>>) -> Option<Vec<Traced>> {
+    RECORD.try_with(|mine| mine.replace(record)).ok().flatten()
+}
+
 /// Products recorded by an enclosing call of [`trace`]. Dropping it restores them, also after a panic, and
 /// appends those recorded since.
 struct Outer(Option<Vec<Traced>>);
 
 impl Drop for Outer {
     fn drop(&mut self) {
-        let inner = RECORD.replace(self.0.take());
+        let inner = replace(self.0.take());
         inner.into_iter().flatten().for_each(|product| record(|| product));
     }
 }
@@ -92,21 +97,22 @@ impl Drop for Outer {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn trace<T>(f: impl FnOnce() -> T) -> (T, Vec<Traced>) {
-    let _outer = Outer(RECORD.replace(Some(Vec::new())));
+    let _outer = Outer(replace(Some(Vec::new())));
     let result = f();
-    (result, RECORD.with_borrow(|record| record.clone().unwrap_or_default()))
+    let record = RECORD.try_with(|record| record.borrow().clone());
+    (result, record.ok().flatten().unwrap_or_default())
 }
 
 /// Runs `f` without recording its products.
 pub(crate) fn untraced<T>(f: impl FnOnce() -> T) -> T {
-    let _outer = Outer(RECORD.take());
+    let _outer = Outer(replace(None));
     f()
 }
 
 /// Records a product if this thread is inside [`trace`].
 pub(crate) fn record(product: impl FnOnce() -> Traced) {
-    RECORD.with_borrow_mut(|record| {
-        if let Some(record) = record {
+    _ = RECORD.try_with(|record| {
+        if let Some(record) = record.borrow_mut().as_mut() {
             record.push(product());
         }
     });

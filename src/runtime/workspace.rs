@@ -1,31 +1,48 @@
 //! Thread-local workspaces for packing the operands of matrix products, which are kept between products.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::thread::LocalKey;
 
 use swath_kernels::{Float, Workspace};
 
 /// An element type whose products are packed.
 pub(crate) trait Packed: Float {
-    /// This thread's workspace.
-    fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
+    /// Calls `f` with this thread's workspace.
+    fn with_workspace<R>(f: impl FnOnce(&mut Workspace<Self>) -> R) -> R;
 
-    /// This thread's workspace for a right side that several products share.
-    fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>>;
+    /// Calls `f` with this thread's workspace for a right side that several products share.
+    fn with_shared_workspace<R>(f: impl FnOnce(&mut Workspace<Self>) -> R) -> R;
+}
+
+/// Takes the workspace and puts it back. A call within `f` has another one: while a thread waits in a rayon pool, it
+/// may run a job that comes here. So has a call in the destructor of a thread-local value that outlives the workspace.
+#[inline(always)]
+fn lend<E: Float, R>(
+    kept: &'static LocalKey<Cell<Workspace<E>>>,
+    f: impl FnOnce(&mut Workspace<E>) -> R,
+) -> R {
+    let taken = kept.try_with(|kept| kept.replace(Workspace::new()));
+    let mut workspace = taken.unwrap_or_else(|_| Workspace::new());
+    let result = f(&mut workspace);
+    _ = kept.try_with(|kept| kept.set(workspace));
+    result
 }
 
 macro_rules! packed {
     ($($t:ty, $own:ident, $shared:ident;)*) => {$(
         thread_local! {
-            static $own: RefCell<Workspace<$t>> = const { RefCell::new(Workspace::new()) };
-            static $shared: RefCell<Workspace<$t>> = const { RefCell::new(Workspace::new()) };
+            static $own: Cell<Workspace<$t>> = const { Cell::new(Workspace::new()) };
+            static $shared: Cell<Workspace<$t>> = const { Cell::new(Workspace::new()) };
         }
         impl Packed for $t {
-            fn workspace() -> &'static LocalKey<RefCell<Workspace<Self>>> {
-                &$own
+            #[inline(always)]
+            fn with_workspace<R>(f: impl FnOnce(&mut Workspace<Self>) -> R) -> R {
+                lend(&$own, f)
             }
-            fn shared_workspace() -> &'static LocalKey<RefCell<Workspace<Self>>> {
-                &$shared
+
+            #[inline(always)]
+            fn with_shared_workspace<R>(f: impl FnOnce(&mut Workspace<Self>) -> R) -> R {
+                lend(&$shared, f)
             }
         }
     )*};
@@ -34,6 +51,6 @@ packed! { f32, OWN_F32, SHARED_F32; f64, OWN_F64, SHARED_F64; }
 
 /// Allocates this thread's workspaces before its first product.
 pub(crate) fn warm_up() {
-    OWN_F32.with_borrow_mut(Workspace::reserve_panel);
-    OWN_F64.with_borrow_mut(Workspace::reserve_panel);
+    f32::with_workspace(Workspace::reserve_panel);
+    f64::with_workspace(Workspace::reserve_panel);
 }

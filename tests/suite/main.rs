@@ -17,6 +17,7 @@ mod checkpoint;
 mod checkpoint_memory;
 mod custom;
 mod derivatives;
+mod destructors;
 mod distributed;
 mod drawn_programs;
 mod edges;

@@ -199,7 +199,8 @@ impl Team {
             let station = Arc::clone(&station);
             let builder = std::thread::Builder::new().name(format!("swath-{i}"));
             let main = move || {
-                warm_up();
+                // The caller waits for the registration below: a panic, of an allocation say, must not prevent it.
+                let _ = catch_unwind(warm_up);
                 station.set_asleep(i, false);
                 station.helpers[i].get_or_init(std::thread::current);
                 station.help(i, &machine);

@@ -64,6 +64,16 @@ fn regions_in_quick_succession_run_every_part() {
 }
 
 #[test]
+fn helpers_whose_warm_up_panics_take_part() {
+    let crew = Crew::new(3, || panic!("no memory"));
+    let sum = AtomicUsize::new(0);
+    for _ in 0..50 {
+        crew.run(60, &|part| _ = sum.fetch_add(part, Ordering::Relaxed));
+    }
+    assert_eq!((sum.into_inner(), crew.started_and_asleep().0), (50 * 59 * 30, 3));
+}
+
+#[test]
 fn more_parts_than_a_tally_represents_are_run() {
     let crew = Crew::new(3, || ());
     for parts in [65_535, 65_536, 200_001] {

@@ -357,11 +357,10 @@ impl<T: Factor> Job<'_, T> {
         windows: &Windows<'_, T>,
         c: MatMut<'_, T::Sum>,
     ) -> Result<()> {
-        T::Sum::workspace()
-            .with_borrow_mut(|workspace| {
-                kernels::gemm_windows(weight, windows, T::Sum::ZERO, c, workspace)
-            })
-            .map_err(refused(self.op))
+        T::Sum::with_workspace(|workspace| {
+            kernels::gemm_windows(weight, windows, T::Sum::ZERO, c, workspace)
+        })
+        .map_err(refused(self.op))
     }
 
     /// Adds the bias of a channel to its sums, applies the activation and rounds them, into `rounded` if the types

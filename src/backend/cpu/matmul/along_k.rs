@@ -56,9 +56,7 @@ pub(super) fn run<T: Factor>(
         let first_path = share(pieces, GemmPath::Blocked, |(a, b, sums)| {
             let sums = MatMut::row_major(sums, [m, n]).map_err(refused(finish.op))?;
             let product = Gemm { a, b, alpha: T::Sum::ONE, beta: T::Sum::ZERO };
-            T::Sum::workspace()
-                .with_borrow_mut(|memory| gemm(product, sums, memory))
-                .map_err(refused(finish.op))
+            T::Sum::with_workspace(|memory| gemm(product, sums, memory)).map_err(refused(finish.op))
         })?;
         if from == 0 {
             path = first_path;

@@ -75,26 +75,24 @@ fn shared_right<T: Factor>(
     let (rows, n) = (a.shape[0], b.shape[1]);
     let (batch, area) = (c.len() / (rows * n), rows * n);
     let (alpha, beta) = (T::Sum::ONE, if finish.add { T::Sum::ONE } else { T::Sum::ZERO });
-    // Taken, not borrowed: while this thread waits in a rayon pool, it may run another job that comes here.
-    let mut memory = T::Sum::shared_workspace().take();
-    let packed = PackedB::pack(b.view().map_err(refused)?, &mut memory);
-    let outcome = Outcome::new();
-    let bands = [Band::new(c, area), Band::new(sums, area)];
-    parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
-        let mut sums = sums.chunks_exact_mut(n);
-        for (i, c) in range.zip(c.chunks_exact_mut(area)) {
-            let done = a.matrix(i).view().and_then(|a| {
-                let product = PackedGemm { a, b: &packed, alpha, beta };
-                let c = MatMut::row_major(&mut *c, [rows, n])?;
-                T::Sum::workspace()
-                    .with_borrow_mut(|workspace| kernels::gemm_packed(product, c, workspace))
-            });
-            outcome.record(i, done.map(drop).map_err(refused));
-            for row in c.chunks_exact_mut(n) {
-                finish.finish(0, row, sums.next().unwrap_or_default());
+    T::Sum::with_shared_workspace(|memory| {
+        let packed = PackedB::pack(b.view().map_err(refused)?, memory);
+        let outcome = Outcome::new();
+        let bands = [Band::new(c, area), Band::new(sums, area)];
+        parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
+            let mut sums = sums.chunks_exact_mut(n);
+            for (i, c) in range.zip(c.chunks_exact_mut(area)) {
+                let done = a.matrix(i).view().and_then(|a| {
+                    let product = PackedGemm { a, b: &packed, alpha, beta };
+                    let c = MatMut::row_major(&mut *c, [rows, n])?;
+                    T::Sum::with_workspace(|workspace| kernels::gemm_packed(product, c, workspace))
+                });
+                outcome.record(i, done.map(drop).map_err(refused));
+                for row in c.chunks_exact_mut(n) {
+                    finish.finish(0, row, sums.next().unwrap_or_default());
+                }
             }
-        }
-    });
-    T::Sum::shared_workspace().set(memory);
-    outcome.or(())
+        });
+        outcome.or(())
+    })
 }

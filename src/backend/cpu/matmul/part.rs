@@ -131,15 +131,14 @@ impl<'a, T: Factor> Part<'a, T> {
         let activation =
             apply.as_ref().map(|function| kernels::Activation { function, sums: kept });
         let (one, out) = (T::Sum::ONE, c.wide.reborrow());
-        let path = T::Sum::workspace()
-            .with_borrow_mut(|workspace| match add {
-                true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, out, workspace),
-                false => {
-                    let epilogue = Epilogue { bias, activation };
-                    kernels::gemm_epilogue(a, b, epilogue, out, workspace)
-                }
-            })
-            .map_err(refused(op))?;
+        let path = T::Sum::with_workspace(|workspace| match add {
+            true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, out, workspace),
+            false => {
+                let epilogue = Epilogue { bias, activation };
+                kernels::gemm_epilogue(a, b, epilogue, out, workspace)
+            }
+        })
+        .map_err(refused(op))?;
         [Some(c), sums].into_iter().flatten().for_each(Out::round);
         Ok(path)
     }

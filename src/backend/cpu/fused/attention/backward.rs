@@ -52,14 +52,13 @@ pub(super) fn run<E: Real>(
         share(parts, (), |part: parts::Part<Gradients<'_, E>>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
-            E::workspace()
-                .with_borrow_mut(|workspace| {
-                    part.each(heads, |head, (dq, (dk, dv))| {
-                        let results = [dq.matrix, dk.matrix, dv.matrix];
-                        problem.backward(&saved, head, results, Arena(&mut *memory), workspace)
-                    })
+            E::with_workspace(|workspace| {
+                part.each(heads, |head, (dq, (dk, dv))| {
+                    let results = [dq.matrix, dk.matrix, dv.matrix];
+                    problem.backward(&saved, head, results, Arena(&mut *memory), workspace)
                 })
-                .map_err(refused(op))
+            })
+            .map_err(refused(op))
         })?;
     }
     Ok(smallvec![dq.finish(), dk.finish(), dv.finish()])

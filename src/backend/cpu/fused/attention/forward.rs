@@ -53,18 +53,17 @@ pub(super) fn run<E: Real>(
         share(works, (), |work: Work<'_, E>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
-            E::workspace()
-                .with_borrow_mut(|workspace| {
-                    let queries = work.queries;
-                    work.part.each(heads, |head, (y, (largest, inverse))| {
-                        let [mut y, mut largest, mut inverse] =
-                            [y.matrix, largest.matrix, inverse.matrix];
-                        let arena = Arena(&mut *memory);
-                        let results = (&mut y, [largest.row_mut(0), inverse.row_mut(0)]);
-                        problem.forward(head, queries.clone(), results, arena, workspace)
-                    })
+            E::with_workspace(|workspace| {
+                let queries = work.queries;
+                work.part.each(heads, |head, (y, (largest, inverse))| {
+                    let [mut y, mut largest, mut inverse] =
+                        [y.matrix, largest.matrix, inverse.matrix];
+                    let arena = Arena(&mut *memory);
+                    let results = (&mut y, [largest.row_mut(0), inverse.row_mut(0)]);
+                    problem.forward(head, queries.clone(), results, arena, workspace)
                 })
-                .map_err(refused(op))
+            })
+            .map_err(refused(op))
         })?;
     }
     let y = y.finish();

@@ -311,11 +311,10 @@ impl<T: Factor> Job<'_, T> {
                 let z = &mut sums.as_slice_mut::<T::Sum>()[..products.own.len() * count];
                 let c = MatMut::row_major(&mut *z, [products.own.len(), count]);
                 let c = c.map_err(refused(self.op))?;
-                T::Sum::workspace()
-                    .with_borrow_mut(|workspace| {
-                        kernels::gemm_indirect(weight, &b, T::Sum::ZERO, c, workspace)
-                    })
-                    .map_err(refused(self.op))?;
+                T::Sum::with_workspace(|workspace| {
+                    kernels::gemm_indirect(weight, &b, T::Sum::ZERO, c, workspace)
+                })
+                .map_err(refused(self.op))?;
                 let rounded = &mut rounded.as_slice_mut::<T>()[..count];
                 for (channel, z) in products.own.clone().zip(z.chunks_exact_mut(count)) {
                     if !self.writes(channel) {

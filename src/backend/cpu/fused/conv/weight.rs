@@ -90,8 +90,7 @@ pub(in super::super) fn weight_grad(
                     let b = b.columns(first, width);
                     let c = MatMut::row_major(here, [height, own]).map_err(refused(op))?;
                     let a = a.rows(row, height);
-                    Sum::workspace()
-                        .with_borrow_mut(|workspace| {
+                    Sum::with_workspace(|workspace| {
                             kernels::gemm_windows_transposed(&a, &b, Sum::ZERO, c, workspace)
                         })
                         .map_err(refused(op))
