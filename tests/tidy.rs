@@ -159,6 +159,8 @@ const CFG_PLACES: Files = &[
     "src/backend/gpu",
     "src/runtime/memory/huge_pages.rs",
     "src/lib.rs",
+    // Owner and permissions of files.
+    "src/io/atomic.rs",
     // A build without MPI, and the transport of a build with it.
     "mpi/src/shim.rs",
     "src/distributed",

@@ -131,3 +131,50 @@ fn an_error_of_the_writer_keeps_the_old_content() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     assert_eq!(folder.names(), ["text"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_private_file_stays_private_while_it_is_replaced() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let folder = Scratch::new("tensors-private");
+    let path = folder.0.join("secret");
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+    fs::write(&path, "old").unwrap();
+    for (old, new) in [(0o600, 0o600), (0o640, 0o640), (0o444, 0o444), (0o4755, 0o755)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(old)).unwrap();
+        swath::io::replace_file(&path, |file| {
+            let name = folder.names().into_iter().find(|name| name.ends_with(".tmp")).unwrap();
+            assert_eq!(mode(&folder.0.join(name)), 0o600, "while it is written");
+            write!(file, "new")
+        })
+        .unwrap();
+        assert_eq!(mode(&path), new);
+    }
+    // A new file has the permissions of any other.
+    let (other, plain) = (folder.0.join("other"), folder.0.join("plain"));
+    swath::io::replace_file(&other, |file| write!(file, "new")).unwrap();
+    fs::write(&plain, "new").unwrap();
+    assert_eq!(mode(&other), mode(&plain));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_even_to_a_file_that_does_not_exist() {
+    use std::os::unix::fs::symlink;
+    let folder = Scratch::new("tensors-links");
+    let at = |name: &str| folder.0.join(name);
+    fs::create_dir(at("later")).unwrap();
+    symlink("later/target", at("link")).unwrap();
+    symlink(at("link"), at("second")).unwrap();
+    for text in ["first", "second"] {
+        swath::io::replace_file(at("second"), |file| write!(file, "{text}")).unwrap();
+        assert_eq!(fs::read_to_string(at("later/target")).unwrap(), text);
+    }
+    assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    assert_eq!(folder.names(), ["later", "link", "second"]);
+    symlink("b", at("a")).unwrap();
+    symlink("a", at("b")).unwrap();
+    let error = swath::io::replace_file(at("a"), |file| write!(file, "x")).unwrap_err();
+    assert!(error.to_string().contains("symbolic links"), "{error}");
+    assert!(fs::symlink_metadata(at("a")).unwrap().is_symlink());
+}
