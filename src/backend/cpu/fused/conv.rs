@@ -429,7 +429,7 @@ pub(super) fn forward(
         let weight = copy::contiguous(op, weight)?;
         let bias = bias.map(|bias| copy::contiguous(op, &cast::cast(bias, <T as kernels::Factor>::Sum::DTYPE)?));
         let bias = bias.transpose()?;
-        let grid = Grid { start: [0; 3], step: [1; 3], count: windows };
+        let grid = Grid::new([0; 3], [1; 3], windows);
         let geometry = geometry(images.image(), kernel, windows, convolution);
         let job = Job {
             op,

@@ -161,11 +161,11 @@ fn phase<'a, T>(
     convolution: &Convolution,
 ) -> Phase<'a, T> {
     Phase {
-        grid: Grid {
-            start: lines.map(|line| line.start),
-            step: convolution.stride,
-            count: lines.map(|line| line.count),
-        },
+        grid: Grid::new(
+            lines.map(|line| line.start),
+            convolution.stride,
+            lines.map(|line| line.count),
+        ),
         geometry: Geometry {
             image,
             kernel: lines.map(|line| line.places),
