@@ -46,6 +46,7 @@ mod ops_page;
 mod optim;
 mod optim_memory;
 mod order;
+mod poison;
 mod products_bits;
 mod products_memory;
 mod products_specials;
