@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::super::super::Written;
+
 /// Pixels of an image at a distance of `step` from `start` on, `count` along each axis.
 #[derive(Clone, Copy)]
 pub(super) struct Grid {
@@ -78,11 +80,14 @@ impl Grid {
         }
     }
 
-    /// Writes adjacent pixels of a row of the grid to the memory of an image, which begins at the first.
-    pub fn write<T: Copy>(&self, pixels: &[T], y: &mut [T]) {
-        match self.step[2] {
+    /// Writes adjacent pixels of a row of the grid to the memory of an image, which begins at the first, and counts
+    /// them.
+    pub fn write<T: Copy>(&self, pixels: &[T], y: &mut [T], written: &Written) {
+        let step = self.step[2];
+        match step {
             1 => y[..pixels.len()].copy_from_slice(pixels),
-            step => y.iter_mut().step_by(step).zip(pixels).for_each(|(y, &x)| *y = x),
+            _ => y.iter_mut().step_by(step).zip(pixels).for_each(|(y, &x)| *y = x),
         }
+        written.add(pixels.len().min(y.len().div_ceil(step)));
     }
 }
