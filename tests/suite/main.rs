@@ -18,6 +18,7 @@ mod checkpoint_memory;
 mod custom;
 mod derivatives;
 mod distributed;
+mod drawn_convolutions;
 mod drawn_programs;
 mod edges;
 mod einsum;
