@@ -2,7 +2,9 @@
 //!
 //! Environment variables, read once: `SWATH_ISA` (`scalar`, `avx2`, `avx512`, `neon`), `SWATH_THREADS`,
 //! `SWATH_SPIN_US` (how long idle threads spin before they sleep; 0 for not at all), `SWATH_POOL_BYTES`
-//! (bytes kept for reuse; 0 for none).
+//! (bytes kept for reuse; 0 for none), `SWATH_POOL_POISON` (1: memory is filled with NaN, integers with bytes of
+//! 0xA5, whenever it is handed out, so that an element that an operation failed to write shows in its result; 0: it
+//! is not. Debug builds fill it unless this is 0).
 
 pub(crate) mod memory;
 pub(crate) mod parallel;
@@ -134,6 +136,7 @@ pub fn check() -> Result<()> {
         parallel::default_threads().clone()?;
         parallel::spin_us().clone()?;
         memory::limit().clone()?;
+        memory::set_poison()?;
         Ok(())
     };
     CHECKED.get_or_init(check).clone()

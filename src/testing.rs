@@ -2,7 +2,7 @@
 //! `docs/BACKENDS.md`. No part of a program.
 //!
 //! The rest, with the feature `testing`, is for this crate's tests of its tests: the rows of the op table as text,
-//! derivative rules as they run, and whether work was shared by threads.
+//! derivative rules as they run, whether work was shared by threads, and memory that nothing has written.
 
 mod rows;
 #[cfg(feature = "testing-suite")]
@@ -20,6 +20,7 @@ use crate::autodiff::graph::{InputGradients, Upstream};
 pub use crate::autodiff::rules::row_gradient;
 use crate::backend::Backend;
 use crate::error::Result;
+pub use crate::runtime::memory::unwritten;
 pub use crate::runtime::parallel::shared_regions;
 use crate::tensor::Tensor;
 pub use rows::{ROWS, Row, RowRule};

@@ -87,6 +87,8 @@ mod output;
 #[cfg(feature = "peak")]
 #[doc(hidden)]
 pub mod peak;
+#[doc(hidden)]
+pub mod poison;
 mod pool;
 mod random;
 pub mod reduce;

@@ -32,9 +32,11 @@ mod tests;
 mod update;
 mod walk;
 mod working;
+mod written;
 
 pub use tensor::CpuTensor;
 use tensor::Output;
+use written::Written;
 
 use super::{Arg, Backend, Results, TensorData};
 use crate::dtype::{DType, HostData, IS_LITTLE_ENDIAN, Scalar};

@@ -9,8 +9,9 @@
 //! 1. Page faults on new memory cost 0.8 µs per page (5 GB/s); recycled memory has none.
 //! 2. Memory from the system is zeroed (large blocks lazily, by the kernel), and recycled memory contains old
 //!    bytes. A buffer is therefore always initialised, so that typed views of it are sound even if an op does
-//!    not write every element. Debug builds fill buffers with bytes of ones (NaN, −1, an invalid boolean) to
-//!    expose missing writes.
+//!    not write every element. Debug builds, and others with `SWATH_POOL_POISON=1`, fill every buffer that is
+//!    handed out with poison, to expose missing writes: floats and scratch memory with a NaN that no op
+//!    produces, integers and booleans with bytes of 0xA5.
 //! 3. Size classes are 64, 128, 192 and 256 bytes, then four per octave: at most a quarter is wasted.
 //! 4. Blocks up to [`LOCAL_MAX_BYTES`] are kept in lists of the thread that frees them: no lock.
 //! 5. The memory of a vector that a tensor adopted is returned to its allocator, not recycled.
@@ -24,6 +25,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 
 use bytemuck::Pod;
+use swath_kernels::poison::{POISON, poisons, set_poisons};
 
 use super::parallel;
 use crate::dtype::{DType, HostData};
@@ -37,6 +39,9 @@ pub(crate) use pool::{OBJECT_ALIGNMENT, give_object, limit, stats, take_object, 
 
 /// Alignment of every buffer that is allocated here: a cache line and the widest vector.
 pub const ALIGNMENT: usize = 64;
+
+/// Fills poisoned memory of integers and booleans, which it makes invalid.
+const INTEGER_POISON: u8 = 0xA5;
 
 /// Statistics of the memory pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +83,41 @@ fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn poison(memory: &mut [u8], dtype: Option<DType>) {
+    let is_float = dtype.is_none_or(DType::is_float);
+    let [first, second] = if is_float { POISON.to_ne_bytes() } else { [INTEGER_POISON; 2] };
+    let (pairs, rest) = memory.as_chunks_mut();
+    pairs.fill([first, second]);
+    rest.fill(first);
+}
+
+/// Memory that nothing has written, as it is handed out for elements of a dtype or, without one, for temporary use.
+///
+/// # Errors
+/// Those of the allocation.
+#[cfg(feature = "testing")]
+pub fn unwritten(bytes: usize, dtype: Option<DType>) -> Result<Vec<u8>> {
+    let buffer = match dtype {
+        Some(dtype) => Buffer::new("unwritten", &Shape::from(bytes / dtype.size()), dtype)?,
+        None => Buffer::scratch(bytes),
+    };
+    Ok(buffer.as_slice().to_vec())
+}
+
+/// Switches poison on or off as `SWATH_POOL_POISON` says, or returns the error if it is invalid.
+pub(super) fn set_poison() -> Result<()> {
+    match std::env::var("SWATH_POOL_POISON").unwrap_or_default().as_str() {
+        "" => Ok(()),
+        value @ ("0" | "1") => {
+            set_poisons(value == "1");
+            Ok(())
+        }
+        value => Err(Error::Runtime(format!("SWATH_POOL_POISON={value}: expected 0 or 1"))),
+    }
+}
+
 /// Memory of a tensor: initialised, aligned to [`ALIGNMENT`], returned to the pool when dropped; or the memory of
 /// a vector, aligned to [`SYSTEM_ALIGNMENT`].
 pub(crate) struct Buffer {
@@ -98,7 +138,7 @@ impl Buffer {
     pub fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
         let bytes = bytes_of(op, shape, dtype)?;
         match Buffer::take(bytes)? {
-            Some(buffer) => Ok(buffer),
+            Some(buffer) => Ok(buffer.poisoned(Some(dtype))),
             None => Err(Error::OutOfMemory { op, bytes }),
         }
     }
@@ -106,7 +146,7 @@ impl Buffer {
     /// Allocates temporary memory.
     pub fn scratch(bytes: usize) -> Self {
         let (block, class) = take_scratch(bytes, parallel::threads_of_region());
-        Buffer { block, bytes, class: Some(class) }.marked()
+        Buffer { block, bytes, class: Some(class) }.poisoned(None)
     }
 
     /// Allocates exactly the required bytes, which are not recycled, for a tensor that is loaded once and kept.
@@ -115,7 +155,7 @@ impl Buffer {
         let bytes = bytes_of(op, shape, dtype)?;
         let block = allocate(system_layout(exact_bytes(bytes)));
         let block = block.ok_or(Error::OutOfMemory { op, bytes })?;
-        Ok(Buffer { block, bytes, class: None }.marked())
+        Ok(Buffer { block, bytes, class: None }.poisoned(Some(dtype)))
     }
 
     /// Takes over the memory of values, or returns them if they are better copied.
@@ -134,13 +174,14 @@ impl Buffer {
                 allocate(class_layout(class))
             }
         };
-        Ok(block.map(|block| Buffer { block, bytes, class: Some(class) }.marked()))
+        Ok(block.map(|block| Buffer { block, bytes, class: Some(class) }))
     }
 
-    /// Fills the buffer with bytes of ones in debug builds.
-    fn marked(mut self) -> Self {
-        if cfg!(debug_assertions) {
-            self.as_slice_mut::<u8>().fill(0xFF);
+    /// Fills the buffer if memory is poisoned; scratch memory has no dtype.
+    #[inline(always)]
+    fn poisoned(mut self, dtype: Option<DType>) -> Self {
+        if poisons() {
+            poison(self.as_slice_mut(), dtype);
         }
         self
     }

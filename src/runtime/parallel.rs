@@ -267,13 +267,15 @@ pub fn shared_regions() -> usize {
 }
 
 /// Calls `f(part, its slice)` for every part in `0..parts`. Part `i` is `start(i)..start(i + 1)` of `out`, where
-/// `start` does not decrease, `start(0)` is 0 and `start(parts)` is `out.len()`.
+/// `start` does not decrease, `start(0)` is 0 and `start(parts)` is `out.len()`, which debug builds check.
+#[track_caller]
 pub(crate) fn for_each_part_mut<T: Send>(
     out: &mut [T],
     parts: usize,
     start: &(dyn Fn(usize) -> usize + Sync),
     f: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
+    debug_assert_eq!([start(0), start(parts)], [0, out.len()], "bounds of {parts} parts");
     if parts == 1 {
         return f(0, out);
     }

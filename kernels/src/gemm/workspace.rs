@@ -7,6 +7,7 @@ use super::KC;
 use super::cache::panel_columns;
 use super::pack::A_ROWS;
 use super::tile::{MAX_NV, MR};
+use crate::poison::{POISON, poisons};
 use crate::simd::MAX_LANES;
 
 /// Memory for packed operands and partial sums, reused from call to call.
@@ -25,10 +26,10 @@ pub struct Workspace<E> {
     element: PhantomData<E>,
 }
 
-/// A cache line, used for its alignment; never initialised.
-#[derive(Debug)]
+/// A cache line, used for its alignment; initialised with poison alone.
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code, reason = "gives the line its size")] [u8; 64]);
+struct Line(#[allow(dead_code, reason = "gives the line its size")] [u16; 32]);
 
 impl<E> Workspace<E> {
     /// An empty workspace; allocates nothing yet.
@@ -59,7 +60,12 @@ impl<E> Workspace<E> {
         if self.capacity() < count {
             self.grow(count);
         }
-        self.lines.spare_capacity_mut().as_mut_ptr().cast()
+        let lines = self.lines.spare_capacity_mut();
+        if poisons() {
+            let used = count.saturating_mul(size_of::<E>()).div_ceil(size_of::<Line>());
+            lines[..used].fill(MaybeUninit::new(Line([POISON; 32])));
+        }
+        lines.as_mut_ptr().cast()
     }
 
     #[cold]

@@ -13,7 +13,7 @@ use swath_kernels::{self as kernels, Place, Plain};
 use super::copy::{self, for_size};
 use super::elementwise::CHUNK;
 use super::walk::write_chunks;
-use super::{CpuTensor, Output, cast};
+use super::{CpuTensor, Output, Written, cast};
 use crate::backend::{TensorData, assembled_shape, assigned_layout};
 use crate::dtype::Scalar;
 use crate::error::Result;
@@ -80,6 +80,7 @@ struct Assembly<'a, T> {
     runs: Vec<Run>,
     /// Elements of a row.
     row: usize,
+    written: &'a Written,
 }
 
 pub(super) fn assemble(x: &CpuTensor, axes: &[Vec<AxisPart>], fill: Scalar) -> Result<CpuTensor> {
@@ -107,8 +108,9 @@ pub(super) fn assemble(x: &CpuTensor, axes: &[Vec<AxisPart>], fill: Scalar) -> R
     let (row, runs) = (shape.dims()[last..].iter().product(), runs(&axes[last], stride(last)));
     for_size!(x.dtype().size(), T => {
         let (x, fill) = (x.run::<T>(), fill.run::<T>()[0]);
-        let assembly = Assembly { x, fill, inner, above, runs, row };
-        write_chunks(out.elements::<T>(), CHUNK, copy::cost::<T>(), &|first, out| {
+        let (y, written) = out.parts::<T>(op);
+        let assembly = Assembly { x, fill, inner, above, runs, row, written };
+        write_chunks(y, CHUNK, copy::cost::<T>(), &|first, out| {
             assembly.write(first * CHUNK, out);
         });
     });
@@ -156,6 +158,7 @@ impl<T: Plain> Assembly<'_, T> {
 
     /// Writes the elements of a run from number `first` on.
     fn write_run(&self, run: &Run, first: usize, row: Option<usize>, out: &mut Place<'_, T>) {
+        self.written.add(out.len());
         let Some((row, (start, step))) = row.zip(run.source) else {
             return match out.len() <= SHORT {
                 true => out.iter_mut().for_each(|y| *y = self.fill),

@@ -55,7 +55,7 @@ fn convert<A: Pod + Send + Sync, B: Pod + Send + Sync>(
     let walk = Walk::new(&[x.layout()]);
     let operand = [walk.operand(0, x.elements::<A>())];
     let cost = Cost(COST_PER_BYTE * (size_of::<A>() + size_of::<B>()));
-    walk.run(out.elements::<B>(), cost, &|fetch, y| {
+    walk.run(out.parts::<B>("to_dtype"), cost, &|fetch, y| {
         let shape = fetch.shape();
         let [x] = fetch.rows(&operand);
         for r in 0..shape.rows {

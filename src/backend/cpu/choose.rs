@@ -77,7 +77,7 @@ fn run<Bits: Pod + Send + Sync, const N: usize>(
         return Ok(out.finish());
     }
     let (walk, walked) = inputs.walk(op, shape)?;
-    walk.run(out.elements::<u8>(), cost, &|fetch, y| {
+    walk.run(out.parts::<u8>(op), cost, &|fetch, y| {
         let shape = fetch.shape();
         kernel(fetch.rows(&walked), shape, y);
     });
@@ -95,11 +95,12 @@ pub(super) fn where_cond(mask: &CpuTensor, a: &CpuTensor, b: &CpuTensor) -> Resu
         DType::Bool | DType::U8 => mask.clone(),
         _ => cast(mask, DType::Bool)?,
     };
-    for_size!(a.dtype().size(), T => select_into::<T>(mask, a, b, &mut out));
+    for_size!(a.dtype().size(), T => select_into::<T>(op, mask, a, b, &mut out));
     Ok(out.finish())
 }
 
 fn select_into<T: kernels::Select + Send + Sync>(
+    op: &'static str,
     mask: &CpuTensor,
     a: &CpuTensor,
     b: &CpuTensor,
@@ -118,7 +119,7 @@ fn select_into<T: kernels::Select + Send + Sync>(
     let walk = Walk::new(&[mask.layout(), a.layout(), b.layout()]);
     let mask = [walk.operand(0, mask.elements::<u8>())];
     let values = [walk.operand(1, a.elements::<T>()), walk.operand(2, b.elements::<T>())];
-    walk.run(out.elements::<T>(), cost, &|fetch, y| {
+    walk.run(out.parts::<T>(op), cost, &|fetch, y| {
         let shape = fetch.shape();
         let ([mask], [a, b]) = fetch.rows_of_two_types(&mask, &values);
         kernels::select_block(mask, a, b, shape, y);

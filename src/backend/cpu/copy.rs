@@ -8,7 +8,7 @@ use swath_kernels::{self as kernels, Permute, Place, Plain};
 
 use super::elementwise::CHUNK;
 use super::walk::write_chunks;
-use super::{CpuTensor, Output};
+use super::{CpuTensor, Output, Written};
 use crate::backend::{TensorData, joined_shape};
 use crate::error::Result;
 use crate::layout::{Layout, merge_axes, position_of};
@@ -86,11 +86,13 @@ const MIN_UNITS: usize = 64;
 pub(super) fn into<T: Pod + Send + Sync>(data: &[T], layout: &Layout, out: &mut [T]) {
     for_size!(size_of::<T>(), Bits => {
         let (data, out) = (cast_slice::<T, Bits>(data), cast_slice_mut::<T, Bits>(out));
-        permuted(data, layout, out);
+        let written = Written::in_parts_of("copy");
+        permuted(data, layout, out, &written);
+        written.check(out.len());
     });
 }
 
-fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T]) {
+fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T], written: &Written) {
     let nest = merge_axes(&[layout]);
     let (dims, strides) = (nest.dims(), nest.strides(0));
     let whole = out.len();
@@ -120,6 +122,7 @@ fn permuted<T: Plain>(data: &[T], layout: &Layout, out: &mut [T]) {
                 let strides = &strides[strides.len().min(axis)..];
                 let shape = Permute { dims: &dims, strides, offset };
                 kernels::permute(data, &mut place.range(done..done + count * below), shape);
+                written.add(count * below);
                 done += count * below;
                 index += count;
             }
@@ -200,7 +203,12 @@ fn write_column<T: Plain>(runs: &[T], width: usize, out: &mut [T], block: usize,
 }
 
 /// Writes rows, each of which consists of one run of every tensor.
-fn write_rows<T: Plain>(runs: &[(&[T], usize)], rows: Range<usize>, out: &mut Place<'_, T>) {
+fn write_rows<T: Plain>(
+    runs: &[(&[T], usize)],
+    rows: Range<usize>,
+    out: &mut Place<'_, T>,
+    written: &Written,
+) {
     let mut at = 0;
     for row in rows {
         for &(run, width) in runs {
@@ -209,6 +217,7 @@ fn write_rows<T: Plain>(runs: &[(&[T], usize)], rows: Range<usize>, out: &mut Pl
                 true => out[at..at + width].copy_from_slice(run),
                 false => kernels::copy_strided(run, 0, 1, &mut out.range(at..at + width)),
             }
+            written.add(width);
             at += width;
         }
     }
@@ -235,10 +244,11 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
         let runs: SmallVec<[(&[T], usize); 4]> = runs.collect();
         let are_narrow = runs.iter().all(|&(_, width)| width <= narrow::<T>());
         let tile = (TILE_BYTES / (block * size_of::<T>())).max(1);
-        write_chunks(out.elements::<T>(), block, cost::<T>(), &|first, out| {
+        let (y, written) = out.parts::<T>("cat");
+        write_chunks(y, block, cost::<T>(), &|first, out| {
             let rows = out.len() / block;
             if !are_narrow {
-                return write_rows(&runs, first..first + rows, out);
+                return write_rows(&runs, first..first + rows, out, written);
             }
             for top in (0..rows).step_by(tile) {
                 let (from, end) = (first + top, rows.min(top + tile));
@@ -247,6 +257,7 @@ pub(super) fn cat(tensors: &[&CpuTensor], axis: usize) -> Result<CpuTensor> {
                 for &(run, width) in &runs {
                     let run = &run[from * width..(first + end) * width];
                     write_column(run, width, out, block, at);
+                    written.add(run.len());
                     at += width;
                 }
             }

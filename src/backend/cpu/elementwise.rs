@@ -296,8 +296,8 @@ impl<'t, 'a, const N: usize> Task<'t, 'a, N> {
             f(from_fn(|k| (k != in_place).then(|| rows[k])), shape, y);
         };
         match is_in_place {
-            true => walk.run_in_place(out.elements(), cost, &piece),
-            false => walk.run(out.elements(), cost, &piece),
+            true => walk.run_in_place(out.parts(op), cost, &piece),
+            false => walk.run(out.parts(op), cost, &piece),
         }
         Ok(out.finish())
     }

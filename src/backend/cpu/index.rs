@@ -13,7 +13,7 @@ use swath_kernels::{Addend, scatter_add_rows_from};
 
 use super::cast::cast;
 use super::copy::{self, for_size};
-use super::{CpuTensor, Output};
+use super::{CpuTensor, Output, Written};
 use crate::backend::{TensorData, check_arithmetic, check_dtype, check_indices, check_same_shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -126,14 +126,14 @@ pub(super) fn gather(x: &CpuTensor, axis: usize, index: &CpuTensor) -> Result<Cp
         Some(Rows { below, .. }) => {
             let x = copy::contiguous(op, x)?;
             for_size!(x.dtype().size(), T => {
-                gather_rows(x.run::<T>(), extent, below, &values, out.elements::<T>());
+                gather_rows(x.run::<T>(), extent, below, &values, out.parts::<T>(op));
             });
         }
         None => {
             let outside = AtomicBool::new(false);
             let elements =
                 Elements { axis, shape: *index.shape(), values: &values, extent, outside };
-            for_size!(x.dtype().size(), T => elements.gather(x, out.elements::<T>())?);
+            for_size!(x.dtype().size(), T => elements.gather(x, out.parts::<T>(op))?);
             if elements.outside.load(Ordering::Relaxed) {
                 check_range(op, x, axis, &values)?;
             }
@@ -148,7 +148,7 @@ fn gather_rows<T: Pod + Send + Sync>(
     extent: usize,
     below: usize,
     values: &[i64],
-    y: &mut [T],
+    (y, written): (&mut [T], &Written),
 ) {
     parallel::for_each_chunk_mut(y, below, copy::cost::<T>(), &|first, mut y| {
         let (mut above, mut along) = (first / values.len(), first % values.len());
@@ -164,6 +164,7 @@ fn gather_rows<T: Pod + Send + Sync>(
                     y.copy_from_slice(&x[i as usize * below..][..below]);
                 }
             }
+            written.add(count * below);
             (y, above, along) = (after, above + 1, 0);
         }
     });

@@ -308,12 +308,15 @@ fn typed<T: Factor>(
     if out.numel() == 0 {
         return finished(out, sums);
     }
+    let (c, written) = out.parts::<T::Sum>(op);
     let places = Places {
-        c: out.elements::<T::Sum>(),
+        c,
         sums: sums.as_mut().map(Output::elements::<T::Sum>).unwrap_or_default(),
+        written,
     };
     if k == 0 {
         places.c.fill(T::Sum::default());
+        written.add(places.c.len());
         finish.rows(places.c, places.sums, n);
         return finished(out, sums);
     }
@@ -338,7 +341,8 @@ fn typed<T: Factor>(
         sums: z.as_mut().map(Output::elements::<T>).unwrap_or_default(),
     };
     record(1, [rows, k, n], one(blas, [a, b], finish, places, rounded, [rows, n])?);
-    Ok((y.unwrap_or(out).finish(), z.or(sums).map(Output::finish)))
+    let out = out.finish();
+    Ok((y.map_or(out, Output::finish), z.or(sums).map(Output::finish)))
 }
 
 /// Layouts of a batch as one product `[batch · m, k] × [k, n]`; `None` if it is not one.

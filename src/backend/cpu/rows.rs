@@ -13,7 +13,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::working::Working;
-use super::{CpuTensor, Output, Results, copy};
+use super::{CpuTensor, Output, Results, Written, copy};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
@@ -34,25 +34,24 @@ pub(super) fn compute<T: Working, const I: usize, const O: usize, const S: usize
     statistics: [&Shape; S],
     kernel: impl Fn(Range<usize>, [&[T::Wide]; I], [&mut [T::Wide]; O], [&mut [T::Wide]; S]) + Sync,
 ) -> Result<Results<CpuTensor>> {
-    let mut results = Results::new();
+    let mut results = SmallVec::<[Output; 4]>::new();
     for (shape, _) in outputs {
-        results.push(Output::new(op, shape, T::DTYPE)?.finish());
+        results.push(Output::new(op, shape, T::DTYPE)?);
     }
     for shape in statistics {
-        results.push(Output::new(op, shape, <T::Wide as Element>::DTYPE)?.finish());
+        results.push(Output::new(op, shape, <T::Wide as Element>::DTYPE)?);
     }
     let mut operands = SmallVec::<[CpuTensor; 4]>::new();
     for (x, _) in inputs {
         operands.push(copy::contiguous(op, x)?);
     }
-    let mut buffers =
-        results.iter_mut().map(|y| y.buffer_mut().expect("a new tensor is not shared"));
-    let mut buffer = || buffers.next().expect("one buffer per result");
-    let y = outputs.map(|(_, cols)| (buffer().as_slice_mut(), cols));
-    let statistics = statistics.map(|_| buffer().as_slice_mut());
+    let mut results_left = results.iter_mut();
+    let mut next = || results_left.next().expect("one output per result");
+    let y = outputs.map(|(_, cols)| (next().elements(), cols));
+    let statistics = statistics.map(|_| next().elements());
     let x = from_fn(|i| (operands[i].run(), inputs[i].1));
     for_each_row::<T, I, O, S>(count, cost, x, y, statistics, kernel);
-    Ok(results)
+    Ok(results.into_iter().map(Output::finish).collect())
 }
 
 /// Calls `kernel(rows, inputs, outputs, statistics)` on ranges of rows that cover `0..count`, which threads
@@ -98,6 +97,7 @@ pub(super) fn in_groups<T: Working, const I: usize, const O: usize>(
     let widest = widths().max().unwrap_or(0).max(1);
     let group = (GROUP_LEN / widest).clamp(1, rows.len().max(1));
     let mut scratch = Buffer::scratch(group * widths().sum::<usize>() * size_of::<T::Wide>());
+    let written = Written::in_parts_of("rows");
     for first in rows.clone().step_by(group) {
         let here = first..(first + group).min(rows.end);
         let mut space = scratch.as_slice_mut::<T::Wide>();
@@ -114,8 +114,12 @@ pub(super) fn in_groups<T: Working, const I: usize, const O: usize>(
             (&mut y[span], array(*cols))
         });
         kernel(here, inputs, outputs.each_mut().map(|(y, space)| T::place(y, space)));
-        outputs.into_iter().for_each(|(y, space)| T::round(space, y));
+        for (y, space) in outputs {
+            T::round(space, y);
+            written.add(y.len());
+        }
     }
+    written.check(outputs.iter().map(|(y, _)| y.len()).sum());
 }
 
 /// Range of the elements of rows of `cols` columns; the last row may be short.

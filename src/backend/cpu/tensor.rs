@@ -4,6 +4,7 @@ use std::mem::replace;
 
 use bytemuck::Pod;
 
+use super::written::Written;
 use crate::backend::{Arg, TensorData, check_dtype};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
@@ -164,8 +165,12 @@ impl CpuTensor {
     }
 }
 
-/// A result that is being computed: contiguous, in its own memory, and not shared.
-pub(super) struct Output(CpuTensor);
+/// A result that is being computed: contiguous, in its own memory, and not shared. Its elements are arbitrary until
+/// the op has written all of them: as a whole, through [`Output::elements`], or in parts, which are counted.
+pub(super) struct Output {
+    tensor: CpuTensor,
+    written: Written,
+}
 
 impl Output {
     pub(super) fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
@@ -184,12 +189,17 @@ impl Output {
     }
 
     #[inline(always)]
+    fn of(tensor: CpuTensor) -> Self {
+        Output { tensor, written: Written::default() }
+    }
+
+    #[inline(always)]
     fn in_buffer(buffer: Buffer, shape: &Shape, dtype: DType) -> Self {
         let buffer = buffer.in_words();
         let view = || View { layout: Layout::SCALAR, dtype, memory: Memory::Own(buffer()) };
         let mut view = Shared::made(view);
         view.get_mut().expect("a new handle is unique").layout.set_contiguous(shape);
-        Output(CpuTensor(view))
+        Output::of(CpuTensor(view))
     }
 
     /// Takes the memory of an operand that is owned, contiguous and unshared, and that fills its memory. The
@@ -200,16 +210,16 @@ impl Output {
             _ => return None,
         }
         let Arg::Owned(x) = replace(x, Arg::Scalar(Scalar::Int(0))) else { return None };
-        let Memory::Of(owner) = &x.0.memory else { return Some(Output(x)) };
+        let Memory::Of(owner) = &x.0.memory else { return Some(Output::of(x)) };
         let mut owner = owner.clone();
         let shape = *x.shape();
         drop(x);
         owner.0.get_mut().expect("checked to be unique").layout.set_contiguous(&shape);
-        Some(Output(owner))
+        Some(Output::of(owner))
     }
 
     pub(super) fn shape(&self) -> &Shape {
-        self.0.shape()
+        self.tensor.shape()
     }
 
     pub(super) fn numel(&self) -> usize {
@@ -217,8 +227,16 @@ impl Output {
     }
 
     pub(super) fn elements<T: Pod>(&mut self) -> &mut [T] {
-        debug_assert_eq!(size_of::<T>(), self.0.dtype().size());
+        debug_assert_eq!(size_of::<T>(), self.tensor.dtype().size());
         self.buffer().as_slice_mut()
+    }
+
+    /// The elements for parts of `op`, each of which counts those that it writes: [`Output::finish`] checks the sum.
+    pub(super) fn parts<T: Pod>(&mut self, op: &'static str) -> (&mut [T], &Written) {
+        debug_assert_eq!(size_of::<T>(), self.tensor.dtype().size());
+        self.written = Written::in_parts_of(op);
+        let buffer = self.tensor.buffer_mut().expect("an output is not shared");
+        (buffer.as_slice_mut(), &self.written)
     }
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
@@ -226,10 +244,12 @@ impl Output {
     }
 
     fn buffer(&mut self) -> &mut Buffer {
-        self.0.buffer_mut().expect("an output is not shared")
+        self.tensor.buffer_mut().expect("an output is not shared")
     }
 
+    /// The result, of which all elements are written.
     pub(super) fn finish(self) -> CpuTensor {
-        self.0
+        self.written.check(self.numel());
+        self.tensor
     }
 }

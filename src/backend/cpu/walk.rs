@@ -29,9 +29,9 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use smallvec::SmallVec;
-use swath_kernels::{Permute, Place, with_place};
+use swath_kernels::{Block, Permute, Place, with_place};
 
-use super::copy;
+use super::{Written, copy};
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::runtime::parallel::{self, Cost};
 use crate::shape::MAX_RANK;
@@ -82,6 +82,21 @@ type Positions = [usize; MAX_OPERANDS];
 /// Function that computes a piece of the result. It is a trait object, so that a walk is compiled once per result type
 /// instead of once per op.
 type ComputePiece<'f, T> = dyn Fn(&mut Fetch<'_>, &mut Place<'_, T>) + Sync + 'f;
+
+/// Computes pieces and counts their elements.
+struct Counted<'f, T> {
+    f: &'f ComputePiece<'f, T>,
+    written: &'f Written,
+}
+
+impl<T> Counted<'_, T> {
+    #[inline(always)]
+    fn run(&self, mut fetch: Fetch<'_>, piece: &mut Place<'_, T>) {
+        let Block { rows, cols, .. } = fetch.shape();
+        (self.f)(&mut fetch, piece);
+        self.written.add(rows * cols);
+    }
+}
 
 /// An operand of a walk: its whole storage, and how its elements are accessed.
 #[derive(Clone, Copy)]
@@ -188,12 +203,22 @@ impl Walk {
     }
 
     /// Calls `f` on every piece of the result, with a [`Fetch`] of its operands. `cost` is that of an element.
-    pub fn run<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &ComputePiece<'_, T>) {
+    pub fn run<T: Copy + Send>(
+        &self,
+        out: (&mut [T], &Written),
+        cost: Cost,
+        f: &ComputePiece<'_, T>,
+    ) {
         self.pieces(out, self.len, cost, f);
     }
 
     /// Like [`Walk::run`], for a result whose previous elements `f` reads.
-    pub fn run_in_place<T: Copy + Send>(&self, out: &mut [T], cost: Cost, f: &ComputePiece<'_, T>) {
+    pub fn run_in_place<T: Copy + Send>(
+        &self,
+        out: (&mut [T], &Written),
+        cost: Cost,
+        f: &ComputePiece<'_, T>,
+    ) {
         self.pieces(out, 0, cost, f);
     }
 
@@ -201,7 +226,7 @@ impl Walk {
     /// stores; 0 for ordinary stores.
     fn pieces<T: Copy + Send>(
         &self,
-        out: &mut [T],
+        (out, written): (&mut [T], &Written),
         whole: usize,
         cost: Cost,
         f: &ComputePiece<'_, T>,
@@ -210,6 +235,7 @@ impl Walk {
         if self.len == 0 {
             return;
         }
+        let f = &Counted { f, written };
         match self.tile {
             Some((axis, _)) => self.run_tiles(axis, out, whole, cost, f),
             None => {
@@ -278,7 +304,7 @@ impl Walk {
     }
 
     /// Computes the elements of the result from `start` on that `out` holds.
-    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &ComputePiece<'_, T>) {
+    fn run_range<T>(&self, start: usize, mut out: Place<'_, T>, f: &Counted<'_, T>) {
         let (inner, longest) = (self.inner_len(), self.longest_piece());
         let outer_axes = self.nest.dims().len().saturating_sub(1);
         let scratch = &mut Scratch::default();
@@ -288,7 +314,7 @@ impl Walk {
             for first in (0..out.len()).step_by(TILE_LEN) {
                 let (column, len) = (start + first, (out.len() - first).min(TILE_LEN));
                 let piece = &mut out.range(first..first + len);
-                f(&mut Fetch::of_run(self, positions, column, len, scratch), piece);
+                f.run(Fetch::of_run(self, positions, column, len, scratch), piece);
             }
             return;
         }
@@ -309,7 +335,7 @@ impl Walk {
             };
             let piece = &mut out.range(done..done + rows * len);
             let fetch = Fetch::of_run(self, positions, column, len, scratch);
-            f(&mut fetch.with_rows(rows, outer_axes.saturating_sub(1), len), piece);
+            f.run(fetch.with_rows(rows, outer_axes.saturating_sub(1), len), piece);
             done += rows * len;
             column += len;
             if column == inner {
@@ -353,7 +379,7 @@ impl Walk {
         out: &mut [T],
         whole: usize,
         cost: Cost,
-        f: &ComputePiece<'_, T>,
+        f: &Counted<'_, T>,
     ) {
         let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
@@ -405,7 +431,7 @@ impl Walk {
         (middle, columns): (usize, Range<usize>),
         mut out: Place<'_, T>,
         scratch: &mut Scratch,
-        f: &ComputePiece<'_, T>,
+        f: &Counted<'_, T>,
     ) {
         let (dims, inner) = (self.nest.dims(), self.inner_len());
         let below: usize = dims[axis + 1..].iter().product();
@@ -421,7 +447,7 @@ impl Walk {
         let first = middle * inner + column;
         let piece = &mut out.range(first..first + (rows - 1) * below + len);
         let fetch = Fetch::of_run(self, positions, column, len, scratch);
-        f(&mut fetch.with_rows(rows, axis, below), piece);
+        f.run(fetch.with_rows(rows, axis, below), piece);
     }
 }
 

@@ -67,6 +67,9 @@ pub(crate) trait Bands: Sync {
     /// Slices of a part, in the same arrangement as the outputs.
     type Piece;
 
+    /// True if this number of units has all elements.
+    fn is_covered(&self, units: usize) -> bool;
+
     /// Borrows a range of units.
     ///
     /// # Safety
@@ -76,6 +79,10 @@ pub(crate) trait Bands: Sync {
 
 impl<'a, T: Send> Bands for Band<'a, T> {
     type Piece = &'a mut [T];
+
+    fn is_covered(&self, units: usize) -> bool {
+        units.saturating_mul(self.width) >= self.len
+    }
 
     unsafe fn piece(&self, units: &Range<usize>) -> &'a mut [T] {
         let at = |unit: usize| unit.saturating_mul(self.width).min(self.len);
@@ -88,6 +95,10 @@ impl<'a, T: Send> Bands for Band<'a, T> {
 
 impl<'a, T: Send> Bands for ColumnBand<'a, T> {
     type Piece = Columns<'a, T>;
+
+    fn is_covered(&self, units: usize) -> bool {
+        units.saturating_mul(self.width) >= self.cols || self.rows == 0
+    }
 
     unsafe fn piece(&self, units: &Range<usize>) -> Columns<'a, T> {
         let at = |unit: usize| unit.saturating_mul(self.width).min(self.cols);
@@ -102,6 +113,10 @@ impl<'a, T: Send> Bands for ColumnBand<'a, T> {
 impl<A: Bands, B: Bands> Bands for (A, B) {
     type Piece = (A::Piece, B::Piece);
 
+    fn is_covered(&self, units: usize) -> bool {
+        self.0.is_covered(units) && self.1.is_covered(units)
+    }
+
     unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece {
         // SAFETY: as the caller guarantees.
         unsafe { (self.0.piece(units), self.1.piece(units)) }
@@ -111,6 +126,10 @@ impl<A: Bands, B: Bands> Bands for (A, B) {
 impl<A: Bands, const N: usize> Bands for [A; N] {
     type Piece = [A::Piece; N];
 
+    fn is_covered(&self, units: usize) -> bool {
+        self.iter().all(|band| band.is_covered(units))
+    }
+
     unsafe fn piece(&self, units: &Range<usize>) -> Self::Piece {
         // SAFETY: as the caller guarantees.
         std::array::from_fn(|i| unsafe { self[i].piece(units) })
@@ -119,6 +138,10 @@ impl<A: Bands, const N: usize> Bands for [A; N] {
 
 /// Cuts outputs of `units` units into as many parts as the work is worth and calls `f(units, pieces)` on each;
 /// not at all if there are no units. `cost` is that of a unit.
+///
+/// # Panics
+/// In debug builds, if the units leave elements out.
+#[track_caller]
 pub(crate) fn for_each_band<B: Bands>(
     units: usize,
     cost: Cost,
@@ -127,6 +150,7 @@ pub(crate) fn for_each_band<B: Bands>(
 ) {
     // A trait object, because `f` is called in two places and would be compiled twice.
     let f: &(dyn Fn(Range<usize>, B::Piece) + Sync) = &f;
+    debug_assert!(out.is_covered(units), "{units} units leave out elements of an output");
     if units == 0 {
         return;
     }

@@ -68,7 +68,7 @@ impl Blas {
         finish: Finish<'_, E>,
         places: &mut Places<'_, E>,
     ) -> bool {
-        let ([m, k], [k_b, n], Places { c, sums }) = (a.shape, b.shape, &places);
+        let ([m, k], [k_b, n], Places { c, sums, .. }) = (a.shape, b.shape, &places);
         let sums_fit = sums.is_empty() || sums.len() == c.len();
         let fits = k == k_b && m.checked_mul(n) == Some(c.len()) && sums_fit;
         let Some(provider) = self.library([m, k, n]).filter(|_| fits) else { return false };
@@ -160,7 +160,7 @@ fn compute_tiles<E: Float + swath_kernels::Stored>(
     [a, b]: [Checked<'_, E>; 2],
     grid: &Grid,
     finish: Finish<'_, E>,
-    Places { c, sums }: &mut Places<'_, E>,
+    Places { c, sums, written }: &mut Places<'_, E>,
 ) -> Result<(), Failure> {
     let (keeps, k, n) = (!sums.is_empty(), a.matrix.shape[1], b.matrix.shape[1]);
     let (elements, out, sums) = (c.len(), Out(c.as_mut_ptr()), Out(sums.as_mut_ptr()));
@@ -197,5 +197,9 @@ fn compute_tiles<E: Float + swath_kernels::Stored>(
         1 => (0..tiles).for_each(run),
         _ => parallel::for_each_index(tiles, run),
     }
-    failure.into_inner().map_or(Ok(()), Err)
+    if let Some(error) = failure.into_inner() {
+        return Err(error);
+    }
+    (0..tiles).map(|index| grid.tile(index)).for_each(|tile| written.add(tile[0].1 * tile[1].1));
+    Ok(())
 }

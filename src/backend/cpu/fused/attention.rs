@@ -30,7 +30,7 @@ use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
 use super::super::matmul::{COST_PER_TERM, Stack, refused, share};
 use super::super::working::Wide;
-use super::super::{CpuTensor, Output, Results, cast};
+use super::super::{CpuTensor, Output, Results, Written, cast};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -220,10 +220,11 @@ impl HeadsOutput {
         op: &'static str,
         shape: &Extents,
         [rows, columns]: [usize; 2],
-    ) -> Result<parts::Heads<'_, E>> {
+    ) -> Result<(parts::Heads<'_, E>, &Written)> {
         let all = [shape.batches * rows, shape.heads * columns];
-        let matrix = MatMut::row_major(self.out.elements::<E>(), all).map_err(refused(op))?;
-        Ok(parts::Heads { matrix, rows, columns })
+        let (y, written) = self.out.parts::<E>(op);
+        let matrix = MatMut::row_major(y, all).map_err(refused(op))?;
+        Ok((parts::Heads { matrix, rows, columns }, written))
     }
 
     fn finish(self) -> CpuTensor {

@@ -27,7 +27,7 @@ use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, MatRef, Windo
 use super::super::matmul::{Factor, Outcome, refused};
 use super::super::table::unary_kernel;
 use super::super::working::for_float;
-use super::super::{CpuTensor, Output, Results, cast, copy};
+use super::super::{CpuTensor, Output, Results, Written, cast, copy};
 use crate::backend::TensorData;
 use crate::backend::windows::images_like;
 use crate::dtype::Element;
@@ -174,6 +174,7 @@ struct Job<'a, T: Factor> {
     image: [usize; 3],
     /// For each channel of the result, whether it is written; all are if there is none. Other pixels keep their values.
     only: Option<&'a [bool]>,
+    written: &'a Written,
 }
 
 impl<T: Factor> Job<'_, T> {
@@ -246,16 +247,20 @@ impl<T: Factor> Job<'_, T> {
     /// Computes a part.
     fn part(&self, part: &Part, mut out: Rows<'_, T>) -> Result<()> {
         let Part { channels, pixels, .. } = part;
-        let covered: usize = self.phases.iter().map(|phase| phase.grid.numel()).sum();
-        if covered < self.image.iter().product() && self.only.is_none() {
+        // The pixels of each phase that are in this part.
+        let ranges = self.phases.iter().map(|phase| {
+            [pixels.start, pixels.end].map(|pixel| phase.grid.before(self.image, pixel))
+        });
+        let ranges: SmallVec<[[usize; 2]; 8]> = ranges.collect();
+        let covered: usize = ranges.iter().map(|[first, end]| end - first).sum();
+        if covered < pixels.len() && self.only.is_none() {
             for row in 0..part.images.len() * channels.len() {
                 out.row(row).fill(T::from_scalar(0.0.into()));
+                self.written.add(pixels.len() - covered);
             }
         }
         let sources = self.x.extents[1] / self.groups;
-        for phase in self.phases {
-            let [first, end] =
-                [pixels.start, pixels.end].map(|pixel| phase.grid.before(self.image, pixel));
+        for (phase, [first, end]) in self.phases.iter().zip(ranges) {
             if first == end {
                 continue;
             }
@@ -324,6 +329,7 @@ impl<T: Factor> Job<'_, T> {
                 self.multiply(*weight, &windows.columns(first, width), c)?;
                 for (channel, y) in own.clone().zip(y.chunks_exact_mut(pixels)) {
                     self.finish(channel, &mut y[at..at + width], &mut []);
+                    self.written.add(width);
                 }
                 continue;
             }
@@ -339,7 +345,7 @@ impl<T: Factor> Job<'_, T> {
                 grid.each_run(self.image, first, width, |image, at, run| {
                     let y = out.row(part.row(part.images.start + image, channel));
                     let at = grid.pixel(self.image, at) - part.pixels.start;
-                    grid.write(&x[run], &mut y[at..]);
+                    grid.write(&x[run], &mut y[at..], self.written);
                 });
             }
         }
@@ -428,8 +434,9 @@ pub(super) fn forward(
         let weight = copy::contiguous(op, weight)?;
         let bias = bias.map(|bias| copy::contiguous(op, &cast::cast(bias, <T as kernels::Factor>::Sum::DTYPE)?));
         let bias = bias.transpose()?;
-        let grid = Grid { start: [0; 3], step: [1; 3], count: windows };
+        let grid = Grid::new([0; 3], [1; 3], windows);
         let geometry = geometry(images.image(), kernel, windows, convolution);
+        let (y, written) = out.parts::<T>(op);
         let job = Job {
             op,
             x: images,
@@ -440,8 +447,9 @@ pub(super) fn forward(
             activation,
             image: windows,
             only: None,
+            written,
         };
-        job.run(out.elements::<T>())?;
+        job.run(y)?;
         Ok(smallvec![out.finish()])
     })
 }

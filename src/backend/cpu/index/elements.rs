@@ -17,8 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
 
-use super::super::CpuTensor;
-use super::super::copy;
+use super::super::{CpuTensor, Written, copy};
 use crate::backend::TensorData;
 use crate::error::Result;
 use crate::layout::{Layout, LoopNest, merge_axes, position_of};
@@ -73,9 +72,13 @@ type OfStrips<'a, T> = &'a (dyn Fn(usize, Matrix, Range<usize>, Columns<'_, T>) 
 
 impl Elements<'_> {
     /// `y[i, j, …] = x[i, index[i, j, …], …]`.
-    pub fn gather<T: Pod + Send + Sync>(&self, x: &CpuTensor, y: &mut [T]) -> Result<()> {
+    pub fn gather<T: Pod + Send + Sync>(
+        &self,
+        x: &CpuTensor,
+        (y, written): (&mut [T], &Written),
+    ) -> Result<()> {
         if !self.packs::<T>(self.values.len(), x.numel()) || !self.has_columns(x.shape()) {
-            self.gather_in_place(x.elements(), x.layout(), y);
+            self.gather_in_place(x.elements(), x.layout(), (y, written));
             return Ok(());
         }
         let x = copy::contiguous("gather", x)?;
@@ -86,7 +89,7 @@ impl Elements<'_> {
             position_of(&self.shape.dims()[..self.axis], &x.strides()[..self.axis], i, 0)
         };
         self.for_each_matrix::<T>(above, along, below, y, &|i, matrix, strips, y| {
-            self.gather_columns(&source[begin(i)..][..block], i, matrix, strips, y);
+            self.gather_columns(&source[begin(i)..][..block], i, matrix, strips, (y, written));
         });
         Ok(())
     }
@@ -180,7 +183,7 @@ impl Elements<'_> {
         i: usize,
         matrix: Matrix,
         strips: Range<usize>,
-        mut y: Columns<'_, T>,
+        (mut y, written): (Columns<'_, T>, &Written),
     ) {
         let Matrix { below, pitch, .. } = matrix;
         let len = self.shape.dim(self.axis) * below;
@@ -197,6 +200,7 @@ impl Elements<'_> {
                     let Some(at) = self.within(index) else { return };
                     *y = packed[at * pitch + j];
                 }
+                written.add(columns.len());
             }
         }
     }
@@ -244,7 +248,12 @@ impl Elements<'_> {
         }
     }
 
-    fn gather_in_place<T: Pod + Send + Sync>(&self, x: &[T], layout: &Layout, y: &mut [T]) {
+    fn gather_in_place<T: Pod + Send + Sync>(
+        &self,
+        x: &[T],
+        layout: &Layout,
+        (y, written): (&mut [T], &Written),
+    ) {
         let (stride, nest) = (layout.strides()[self.axis], self.nest(layout));
         parallel::for_each_chunk_mut(y, UNIT, COST, &|first, y| {
             let first = first * UNIT;
@@ -254,6 +263,7 @@ impl Elements<'_> {
                     let Some(at) = self.within(index) else { return };
                     *y = x[base.wrapping_add_signed(j * step + at as isize * stride)];
                 }
+                written.add(y.len());
             }
         });
     }

@@ -35,7 +35,7 @@ pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
 pub(super) fn run<T: Factor>(
     [a, b]: [MatRef<'_, T>; 2],
     finish: Finish<'_, T::Sum>,
-    Places { c, sums }: &mut Places<'_, T::Sum>,
+    Places { c, sums, written }: &mut Places<'_, T::Sum>,
     [m, n]: [usize; 2],
 ) -> Result<GemmPath> {
     let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));
@@ -72,6 +72,7 @@ pub(super) fn run<T: Factor>(
             }
         });
     }
+    written.add(total.len());
     if finish.add {
         c.iter_mut().zip(&*total).for_each(|(y, &x)| *y = *y + x);
         return Ok(path);

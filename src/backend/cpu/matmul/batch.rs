@@ -22,11 +22,11 @@ pub(super) fn many<T: Factor>(
     [m, k, n]: [usize; 3],
 ) -> Result<Path> {
     let area = m * n;
-    let Places { c, sums } = places;
+    let Places { c, sums, written } = places;
     let (batch, cost) = (c.len() / area, cost(k, finish).times(area));
     let blas = blas.for_batch(batch);
     let each = |i: usize, c, sums| {
-        let (operands, places) = ([a.matrix(i), b.matrix(i)], Places { c, sums });
+        let (operands, places) = ([a.matrix(i), b.matrix(i)], Places { c, sums, written });
         one(blas, operands, finish, places, Rounded::none(), [m, n])
     };
     let first = a.matrix(0).as_sums().zip(b.matrix(0).as_sums());
@@ -45,7 +45,7 @@ pub(super) fn many<T: Factor>(
         batch > 1 && b.is_one_matrix() && k * n <= MAX_SHARED_BYTES / size_of::<T::Sum>();
     let is_embedded = !T::IS_SUM || !blas.is_present();
     if is_shared && is_embedded && PackedB::<T::Sum>::pays(m, [k, n]) {
-        shared_right(a, b.matrix(0), finish, Places { c, sums }, cost)?;
+        shared_right(a, b.matrix(0), finish, Places { c, sums, written }, cost)?;
         return Ok(Path::EmbeddedPacked);
     }
     let bands = [Band::new(c, area), Band::new(sums, area)];
@@ -53,6 +53,7 @@ pub(super) fn many<T: Factor>(
         let operands =
             range.clone().map_while(|i| a.matrix(i).as_sums().zip(b.matrix(i).as_sums()));
         if is_batched && blas.gemm_batch([m, k, n], operands, c) {
+            written.add(c.len());
             return outcome.record(range.start, Ok(Path::ProviderBatch));
         }
         let mut sums = sums.chunks_exact_mut(area);
@@ -68,7 +69,7 @@ fn shared_right<T: Factor>(
     a: &Stack<'_, T>,
     b: Matrix<'_, T>,
     finish: Finish<'_, T::Sum>,
-    Places { c, sums }: Places<'_, T::Sum>,
+    Places { c, sums, written }: Places<'_, T::Sum>,
     cost: Cost,
 ) -> Result<()> {
     let refused = refused(finish.op);
@@ -88,6 +89,7 @@ fn shared_right<T: Factor>(
                     T::Sum::with_workspace(|workspace| kernels::gemm_packed(product, c, workspace))
                 });
                 outcome.record(i, done.map(drop).map_err(refused));
+                written.add(area);
                 for row in c.chunks_exact_mut(n) {
                     finish.finish(0, row, sums.next().unwrap_or_default());
                 }

@@ -2,6 +2,7 @@
 
 use swath_kernels::{self as kernels, Kernel};
 
+use super::super::Written;
 use super::Factor;
 use crate::runtime::parallel::{self, Band, Cost};
 
@@ -77,6 +78,8 @@ pub struct Places<'a, E> {
     pub c: &'a mut [E],
     /// The activation's input if kept, else empty.
     pub sums: &'a mut [E],
+    /// Counts the elements of `c`.
+    pub written: &'a Written,
 }
 
 /// Rounded outputs for the elements of [`Places`]; empty if not rounded.

@@ -8,6 +8,7 @@ use swath_kernels::{
     self as kernels, Epilogue, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef,
 };
 
+use super::super::Written;
 use super::{Factor, Finish, Places, Rounded, parallel, refused};
 use crate::error::{Error, Result};
 use crate::runtime::workspace::Packed as _;
@@ -67,6 +68,7 @@ pub(super) struct Part<'a, T: Factor> {
     c: Out<'a, T>,
     /// The activation's input if kept.
     sums: Option<Out<'a, T>>,
+    written: &'a Written,
 }
 
 /// Pieces of work that threads share.
@@ -81,9 +83,10 @@ impl<'a, T: Factor> Part<'a, T> {
         rounded: Rounded<'a, T>,
         shape: [usize; 2],
     ) -> std::result::Result<Self, GemmError> {
-        let (keeps_sums, sums) = (!places.sums.is_empty(), places.sums);
+        let Places { c, sums, written } = places;
+        let keeps_sums = !sums.is_empty();
         let sums = keeps_sums.then(|| Out::new(sums, rounded.sums, shape)).transpose()?;
-        Ok(Part { a, b, finish, c: Out::new(places.c, rounded.c, shape)?, sums })
+        Ok(Part { a, b, finish, c: Out::new(c, rounded.c, shape)?, sums, written })
     }
 
     /// Bisects C recursively into `parts` parts of about the same size.
@@ -101,22 +104,23 @@ impl<'a, T: Factor> Part<'a, T> {
             _ => m >= n || !has_columns,
         };
         if parts > 1 && by_rows && row < m {
-            let Part { a, b, finish, c, sums } = self;
+            let Part { a, b, finish, c, sums, written } = self;
             let (a_above, a_below) = a.split_rows(row);
             let (c_above, c_below) = c.split_rows(row);
             let (above, below) = sums.map(|sums| sums.split_rows(row)).unzip();
-            Part { a: a_above, b, finish, c: c_above, sums: above }.split(before, pieces);
-            Part { a: a_below, b, finish, c: c_below, sums: below }.split(after, pieces);
+            Part { a: a_above, b, finish, c: c_above, sums: above, written }.split(before, pieces);
+            Part { a: a_below, b, finish, c: c_below, sums: below, written }.split(after, pieces);
         } else if parts > 1 && col < n {
-            let Part { a, b, finish, c, sums } = self;
+            let Part { a, b, finish, c, sums, written } = self;
             let (b_left, b_right) = b.split_cols(col);
             let (c_left, c_right) = c.split_cols(col);
             let (left, right) = sums.map(|sums| sums.split_cols(col)).unzip();
             let (bias_left, bias_right) = finish.bias.map(|bias| bias.split_at(col)).unzip();
             let with = |bias| Finish { bias, ..finish };
             let (finish_left, finish_right) = (with(bias_left), with(bias_right));
-            Part { a, b: b_left, finish: finish_left, c: c_left, sums: left }.split(before, pieces);
-            Part { a, b: b_right, finish: finish_right, c: c_right, sums: right }
+            Part { a, b: b_left, finish: finish_left, c: c_left, sums: left, written }
+                .split(before, pieces);
+            Part { a, b: b_right, finish: finish_right, c: c_right, sums: right, written }
                 .split(after, pieces);
         } else {
             pieces.push(self);
@@ -125,7 +129,8 @@ impl<'a, T: Factor> Part<'a, T> {
 
     /// Computes the part on this thread.
     pub fn run(self) -> Result<GemmPath> {
-        let Part { a, b, finish: Finish { op, bias, function, add }, mut c, mut sums } = self;
+        let Part { a, b, finish, mut c, mut sums, written } = self;
+        let Finish { op, bias, function, add } = finish;
         let kept = sums.as_mut().map(|sums| sums.wide.reborrow());
         let apply = function.map(|kernel| move |z: &mut [T::Sum]| kernel.run_in_place([None], z));
         let activation =
@@ -139,6 +144,8 @@ impl<'a, T: Factor> Part<'a, T> {
             }
         })
         .map_err(refused(op))?;
+        let [rows, cols] = c.wide.shape();
+        written.add(rows * cols);
         [Some(c), sums].into_iter().flatten().for_each(Out::round);
         Ok(path)
     }

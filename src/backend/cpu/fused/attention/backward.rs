@@ -44,8 +44,10 @@ pub(super) fn run<E: Real>(
     let output = |size| HeadsOutput::new::<E>(op, operands.q, size);
     let (mut dq, mut dk, mut dv) = (output([t, d])?, output([s, d])?, output([s, e])?);
     if batches * heads > 0 {
-        let (dk, dv) = (dk.heads::<E>(op, &shape, [s, d])?, dv.heads(op, &shape, [s, e])?);
-        let results = (dq.heads(op, &shape, [t, d])?, (dk, dv));
+        let (dq, of_dq) = dq.heads::<E>(op, &shape, [t, d])?;
+        let (dk, of_dk) = dk.heads(op, &shape, [s, d])?;
+        let (dv, of_dv) = dv.heads(op, &shape, [s, e])?;
+        let (results, written) = ((dq, (dk, dv)), [of_dq, of_dk, of_dv]);
         let parts = parallel::parts(batches * heads, problem.cost(3 * d + 2 * e, 2));
         let parts = parts::cut(results, &shape, parts);
         let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
@@ -55,7 +57,8 @@ pub(super) fn run<E: Real>(
             E::with_workspace(|workspace| {
                 part.each(heads, |head, (dq, (dk, dv))| {
                     let results = [dq.matrix, dk.matrix, dv.matrix];
-                    problem.backward(&saved, head, results, Arena(&mut *memory), workspace)
+                    let arena = Arena(&mut *memory);
+                    problem.backward(&saved, head, results, written, arena, workspace)
                 })
             })
             .map_err(refused(op))
@@ -81,6 +84,7 @@ impl<E: Real> Problem<'_, E> {
         saved: &Saved<'_, E>,
         head: usize,
         [mut dq, mut dk, mut dv]: [MatMut<'_, E>; 3],
+        [of_dq, of_dk, of_dv]: [&Written; 3],
         mut arena: Arena<'_, E>,
         workspace: &mut Workspace<E>,
     ) -> std::result::Result<(), GemmError> {
@@ -105,10 +109,13 @@ impl<E: Real> Problem<'_, E> {
         for i in 0..s {
             dk.row_mut(i).fill(E::ZERO);
             dv.row_mut(i).fill(E::ZERO);
+            of_dk.add(d);
+            of_dv.add(e);
         }
         for first in (0..t).step_by(ROWS) {
             let rows = ROWS.min(t - first);
             let columns = self.visible(first + rows - 1);
+            of_dq.add(rows * d);
             if columns == 0 {
                 (first..first + rows).for_each(|i| dq.row_mut(i).fill(E::ZERO));
                 continue;

@@ -39,12 +39,14 @@ pub(super) fn run<E: Real>(
     let statistic = || Output::new(op, &of_rows, E::DTYPE);
     let (mut largest, mut inverse) = (statistic()?, statistic()?);
     if batches * heads * t > 0 {
-        let of_heads = |statistic| {
+        let of_heads = |(statistic, written)| {
             let matrix = MatMut::row_major(statistic, [batches, heads * t]).map_err(refused(op))?;
-            Ok(Heads { matrix, rows: 1, columns: t })
+            Ok((Heads { matrix, rows: 1, columns: t }, written))
         };
-        let statistics = (of_heads(largest.elements::<E>())?, of_heads(inverse.elements::<E>())?);
-        let results = (y.heads(op, &shape, [t, e])?, statistics);
+        let (largest, of_largest) = of_heads(largest.parts::<E>(op))?;
+        let (inverse, of_inverse) = of_heads(inverse.parts::<E>(op))?;
+        let (y, of_y) = y.heads(op, &shape, [t, e])?;
+        let (results, written) = ((y, (largest, inverse)), [of_y, of_largest, of_inverse]);
         let units = batches * heads * t.div_ceil(MIN_BLOCKS * ROWS);
         let cost = problem.cost(d + e, 1);
         let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(MIN_BLOCKS * ROWS)));
@@ -60,7 +62,8 @@ pub(super) fn run<E: Real>(
                         [y.matrix, largest.matrix, inverse.matrix];
                     let arena = Arena(&mut *memory);
                     let results = (&mut y, [largest.row_mut(0), inverse.row_mut(0)]);
-                    problem.forward(head, queries.clone(), results, arena, workspace)
+                    let queries = queries.clone();
+                    problem.forward(head, queries, results, written, arena, workspace)
                 })
             })
             .map_err(refused(op))
@@ -123,6 +126,7 @@ impl<E: Real> Problem<'_, E> {
         head: usize,
         queries: Range<usize>,
         (y, mut statistics): (&mut MatMut<'_, E>, [&mut [E]; 2]),
+        written: [&Written; 3],
         mut arena: Arena<'_, E>,
         workspace: &mut Workspace<E>,
     ) -> std::result::Result<(), GemmError> {
@@ -175,6 +179,7 @@ impl<E: Real> Problem<'_, E> {
                 let y = y.row_mut(first - queries.start + i);
                 y.iter_mut().zip(&sums[i * e..]).for_each(|(y, &sum)| *y = sum * inverse);
             }
+            written.iter().zip([rows * e, rows, rows]).for_each(|(all, count)| all.add(count));
         }
         Ok(())
     }

@@ -324,7 +324,8 @@ impl<T: Factor> Job<'_, T> {
                     let y = out.row(part.row(image, channel));
                     for (row, x) in x.chunks(bands.pitch).enumerate() {
                         let at = phase.grid.pixel(self.image, [0, corner[0] + row, corner[1]]);
-                        phase.grid.write(&x[..shape[1]], &mut y[at - part.pixels.start..]);
+                        let y = &mut y[at - part.pixels.start..];
+                        phase.grid.write(&x[..shape[1]], y, self.written);
                     }
                 }
             }

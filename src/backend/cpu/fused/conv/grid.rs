@@ -2,23 +2,31 @@
 
 use std::ops::Range;
 
+use super::super::super::Written;
+
 /// Pixels of an image at a distance of `step` from `start` on, `count` along each axis.
 #[derive(Clone, Copy)]
 pub(super) struct Grid {
-    pub start: [usize; 3],
-    pub step: [usize; 3],
-    pub count: [usize; 3],
+    start: [usize; 3],
+    step: [usize; 3],
+    count: [usize; 3],
 }
 
 impl Grid {
+    /// Makes a grid. The step of an axis with a single pixel means nothing, and becomes 1.
+    pub fn new(start: [usize; 3], step: [usize; 3], count: [usize; 3]) -> Self {
+        let step = std::array::from_fn(|axis| if count[axis] > 1 { step[axis] } else { 1 });
+        Grid { start, step, count }
+    }
+
     /// Number of pixels.
     pub fn numel(&self) -> usize {
         self.count.iter().product()
     }
 
-    /// True if it has all pixels of images of these extents.
+    /// True if it has all pixels of images of these extents, so that its pixels are numbered like theirs.
     pub fn is_dense(&self, image: [usize; 3]) -> bool {
-        self.count == image
+        self.count == image && self.start == [0; 3] && self.step == [1; 3]
     }
 
     /// Number of its pixels before a pixel of the image, which is numbered row by row.
@@ -72,11 +80,14 @@ impl Grid {
         }
     }
 
-    /// Writes adjacent pixels of a row of the grid to the memory of an image, which begins at the first.
-    pub fn write<T: Copy>(&self, pixels: &[T], y: &mut [T]) {
-        match self.step[2] {
+    /// Writes adjacent pixels of a row of the grid to the memory of an image, which begins at the first, and counts
+    /// them.
+    pub fn write<T: Copy>(&self, pixels: &[T], y: &mut [T], written: &Written) {
+        let step = self.step[2];
+        match step {
             1 => y[..pixels.len()].copy_from_slice(pixels),
-            step => y.iter_mut().step_by(step).zip(pixels).for_each(|(y, &x)| *y = x),
+            _ => y.iter_mut().step_by(step).zip(pixels).for_each(|(y, &x)| *y = x),
         }
+        written.add(pixels.len().min(y.len().div_ceil(step)));
     }
 }

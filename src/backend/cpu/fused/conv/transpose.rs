@@ -8,7 +8,7 @@ use swath_kernels::{Float as _, Geometry, Permute};
 
 use super::super::super::matmul::Factor;
 use super::super::super::working::for_float;
-use super::super::super::{CpuTensor, Output, Results, copy};
+use super::super::super::{CpuTensor, Output, Results, Written, copy};
 use super::{Grid, Images, Job, Phase};
 use crate::backend::TensorData;
 use crate::backend::windows::images_like;
@@ -107,6 +107,7 @@ pub(in super::super) fn transpose(
             parts.push((lines, phase_weight(weight, shape, kernel, groups, lines)));
         }
         let phases: Vec<_> = parts.iter().map(|(lines, weight)| phase(*lines, weight, images.image(), convolution)).collect();
+        let (y, written) = out.parts::<T>(op);
         let job = Job {
             op,
             x: images,
@@ -117,10 +118,10 @@ pub(in super::super) fn transpose(
             activation: None,
             image,
             only: None,
+            written,
         };
-        job.run(out.elements::<T>())?;
+        job.run(y)?;
         // The smaller one tells: zeros times infinity are NaN.
-        let y = out.elements::<T>();
         if are_finite(if y.len() < weight.len() { y } else { weight }) {
             return Ok(smallvec![out.finish()]);
         }
@@ -137,7 +138,8 @@ pub(in super::super) fn transpose(
             for lines in products(inside) {
                 let weight = phase_weight(weight, shape, kernel, groups, lines);
                 let phases = [phase(lines, &weight, images.image(), convolution)];
-                Job { phases: &phases, only: Some(&only), ..job }.run(out.elements::<T>())?;
+                let written = &Written::default();
+                Job { phases: &phases, only: Some(&only), written, ..job }.run(y)?;
             }
         }
         Ok(smallvec![out.finish()])
@@ -161,11 +163,11 @@ fn phase<'a, T>(
     convolution: &Convolution,
 ) -> Phase<'a, T> {
     Phase {
-        grid: Grid {
-            start: lines.map(|line| line.start),
-            step: convolution.stride,
-            count: lines.map(|line| line.count),
-        },
+        grid: Grid::new(
+            lines.map(|line| line.start),
+            convolution.stride,
+            lines.map(|line| line.count),
+        ),
         geometry: Geometry {
             image,
             kernel: lines.map(|line| line.places),
