@@ -28,6 +28,8 @@ pub mod trace;
 
 use std::fmt;
 
+use crate::runtime;
+
 /// The provider of matrix products.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -58,7 +60,7 @@ impl BlasInfo {
             library: "swath",
             path: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            core: swath_kernels::isa().to_string(),
+            core: runtime::isa_or_scalar().to_string(),
             threads: 1,
             warning,
         }
@@ -84,14 +86,14 @@ impl fmt::Display for BlasInfo {
 }
 
 /// Returns the provider of matrix products in this process. The first call, or the first product, opens
-/// and tests the library.
+/// and tests the library. With an invalid environment variable of [`runtime`](crate::runtime) none is opened.
 ///
 /// ```
 /// println!("{}", swath::blas::info());
 /// ```
-///
-/// # Panics
-/// Panics like [`runtime::isa`](crate::runtime::isa) if the embedded product is the provider.
 pub fn info() -> BlasInfo {
-    crate::backend::cpu::blas::info()
+    match runtime::check() {
+        Ok(()) => crate::backend::cpu::blas::info(),
+        Err(error) => BlasInfo::embedded(Some(format!("{error}; every product is an error"))),
+    }
 }

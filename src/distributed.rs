@@ -18,6 +18,7 @@
 //! | `world.rs` | [`World`]: barrier, broadcast, gather; waiting, at most until a deadline |
 //! | `agreement.rs` | what ranks say before an operation, and the verdict |
 //! | `data_parallel.rs` | [`DataParallel`]: means of gradients, buffers and metrics |
+//! | `model.rs` | the tensors of a model, read and replaced in one order |
 //! | `tree.rs` `reduce.rs` | the order of the additions; who makes which |
 //! | `batch.rs` `sampler.rs` | what is cut into micro-batches; the order of a data set |
 //! | `sharded.rs` | [`ShardedOptimizer`] |
@@ -27,6 +28,7 @@ mod agreement;
 mod batch;
 mod data_parallel;
 mod local;
+mod model;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod reduce;

@@ -198,7 +198,7 @@ macro_rules! engine {
                 (update: &dyn Update<$B>, slots: &mut Slots<$B>, model: &mut dyn Visit<$B>,
                     grads: &Gradients<$B>) -> ();
             engine_clip, clip_body:
-                (leaves: &[Tensor<$B>], grads: &mut Gradients<$B>, max_norm: f64) -> f64;
+                (leaves: &[Tensor<$B>], grads: &mut Gradients<$B>, options: ClipOptions) -> f64;
             engine_text, text_body:
                 (x: &Tensor<$B>, style: TextStyle) -> String;
         }
@@ -227,7 +227,7 @@ pub(crate) mod names {
     pub(crate) use crate::layout::SliceItem;
     pub(crate) use crate::nn::Visit;
     pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
-    pub(crate) use crate::optim::{Slots, Update};
+    pub(crate) use crate::optim::{ClipOptions, Slots, Update};
     pub(crate) use crate::rng::Rng;
     pub(crate) use crate::shape::{Axes, Axis, NewShape};
     pub(crate) use crate::tensor::{

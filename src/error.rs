@@ -160,12 +160,14 @@ pub enum Error {
         shape: Shape,
     },
     /// Memory could not be allocated.
-    #[error("{op}: cannot allocate {bytes} bytes")]
+    #[error("{op}: cannot allocate {bytes} bytes{}", shape_of(.shape))]
     OutOfMemory {
         /// The operation.
         op: &'static str,
         /// Bytes asked for.
         bytes: usize,
+        /// Shape of the tensor that they are for, if it is known.
+        shape: Option<Shape>,
     },
     /// The backend does not implement the operation.
     #[error("{op}: not supported by backend {backend}")]
@@ -344,6 +346,14 @@ impl Error {
         self
     }
 
+    /// Names the shape of the tensor for which there was no memory, if that is the error.
+    pub(crate) fn of_shape(mut self, of: &Shape) -> Error {
+        if let Error::OutOfMemory { shape, .. } = &mut self {
+            shape.get_or_insert(*of);
+        }
+        self
+    }
+
     /// Attributes the error of an internal step to `op`. The step's shapes may differ from those of the
     /// operands, so `given` describes the operands.
     pub(crate) fn in_step_of(self, op: &'static str, given: impl FnOnce() -> String) -> Error {
@@ -357,6 +367,17 @@ impl Error {
     }
 }
 
+/// Fails unless all of the named options are finite and at least 0.
+pub(crate) fn check_options(op: &'static str, options: &[(&str, f64)]) -> Result<()> {
+    for (name, value) in options {
+        if !(value.is_finite() && *value >= 0.0) {
+            let reason = format!("{name} must be finite and at least 0, got {value}");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+    }
+    Ok(())
+}
+
 /// An empty vector with memory for `len` elements.
 ///
 /// # Errors
@@ -364,7 +385,7 @@ impl Error {
 pub(crate) fn reserved<T>(op: &'static str, len: usize) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     let bytes = len.saturating_mul(size_of::<T>());
-    elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes })?;
+    elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { op, bytes, shape: None })?;
     Ok(elements)
 }
 
@@ -403,6 +424,10 @@ impl fmt::Display for Misfit<'_> {
     }
 }
 
+fn shape_of(shape: &Option<Shape>) -> String {
+    shape.map_or(String::new(), |shape| format!(" for a tensor of shape {shape}"))
+}
+
 fn tensor_of(name: &Option<String>) -> String {
     name.as_ref().map_or(String::new(), |name| format!(", tensor `{name}`"))
 }
@@ -432,7 +457,7 @@ mod tests {
             Error::EmptyReduction { op, shape },
             Error::IntegerDivision { op, shape },
             Error::Overflow { op, shape },
-            Error::OutOfMemory { op, bytes: 1 },
+            Error::OutOfMemory { op, bytes: 1, shape: None },
             Error::Unsupported { op, backend: "cpu" },
             Error::Device { op, backend: "wgpu", reason: reason() },
             Error::Transport { op, reason: reason() },

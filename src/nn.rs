@@ -26,6 +26,8 @@
 //! | `linear.rs` `embedding.rs` `layer_norm.rs` `rms_norm.rs` `dropout.rs` `attention.rs` `transformer.rs` | layers |
 //! | `conv.rs` `batch_norm.rs` `group_norm.rs` `pool.rs` | layers of images |
 //! | `buffer.rs` | tensors that layers replace |
+//! | `freeze.rs` | parameters that are not to be trained |
+//! | `role.rs` | fields that layers declare parameters or counters |
 //! | `sequential.rs` | layers one after the other, functions as layers |
 //! | `shared.rs` | one part at several places |
 //! | `loss.rs` | losses |
@@ -39,6 +41,7 @@ mod conv;
 mod convert;
 mod dropout;
 mod embedding;
+mod freeze;
 mod group_norm;
 pub mod init;
 mod layer_norm;
@@ -46,6 +49,8 @@ mod linear;
 pub mod loss;
 mod pool;
 mod rms_norm;
+#[doc(hidden)]
+pub mod role;
 mod sequential;
 mod shared;
 mod summary;
@@ -60,6 +65,8 @@ pub use conv::{Conv1d, Conv2d, ConvLayerOptions, ConvTranspose1d, ConvTranspose2
 pub use convert::to_dtype;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
+pub use freeze::{freeze, unfreeze};
+pub(crate) use freeze::{is_trained, not_a_leaf};
 pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
@@ -70,6 +77,7 @@ pub use pool::{
 pub use rms_norm::{RmsNorm, RmsNormOptions};
 pub use sequential::{Func, Sequential};
 pub use shared::{Shared, SharedGuard, SharedMut, SharedRef};
-pub use summary::{Summary, SummaryRow, summary};
+pub use summary::{Summary, SummaryRow, Tracking, summary};
 pub use transformer::{TransformerBlock, TransformerBlockOptions};
+pub(crate) use visit::for_each_counter;
 pub use visit::{Kind, Module, Visit, Visitor, VisitorMut, for_each_tensor, for_each_tensor_mut};

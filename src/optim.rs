@@ -44,6 +44,9 @@
 //!     fn learning_rate(&mut self) -> &mut f64 {
 //!         &mut self.learning_rate
 //!     }
+//!     fn is_elementwise(&self) -> bool {
+//!         true
+//!     }
 //!     fn update(
 //!         &self,
 //!         parameter: &Tensor<B>,
@@ -84,7 +87,7 @@ mod sgd;
 
 pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
-pub use clip::clip_grad_norm;
+pub use clip::{ClipOptions, clip_grad_norm, clip_grad_norm_with};
 pub use lion::{Lion, LionOptions};
 pub use per_parameter::PerParameter;
 pub(crate) use per_parameter::Slots;
@@ -94,7 +97,7 @@ pub use sgd::{Sgd, SgdOptions};
 
 use crate::autodiff::Gradients;
 use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_options};
 use crate::nn::Visit;
 use crate::ops::UpdateOp;
 use crate::shape::Shape;
@@ -126,13 +129,16 @@ pub trait Optimizer<B: Backend> {
     ///
     /// If a parameter is held elsewhere during a step (by a clone, or by a graph without its
     /// backward pass), that handle keeps the old values and the model's parameter becomes a new
-    /// leaf. Gradients of the old leaf are refused by the next step.
+    /// leaf. Gradients of the old leaf are refused by the next step. The parameter is then copied,
+    /// as is one of which a view is alive; [`runtime::info`](crate::runtime::info) counts such
+    /// copies.
     ///
     /// # Errors
     /// [`Error::NoGradient`] names a parameter without a gradient. [`Error::InvalidArgument`] names
-    /// an invalid learning rate, a part that more than one [`Arc`](std::sync::Arc) holds or that
-    /// this thread has a guard of, a parameter that is not a leaf, or one whose optimizer state has
-    /// another shape or dtype. In all these cases the model is unchanged.
+    /// a parameter that is neither tracked nor [frozen](crate::nn::freeze), an invalid learning
+    /// rate, a part that more than one [`Arc`](std::sync::Arc) holds or that this thread has a
+    /// guard of, a parameter that is not a leaf, or one whose optimizer state has another shape or
+    /// dtype. In all these cases the model is unchanged.
     ///
     /// Errors of the computation: of an [`Update`], or [`Error::OutOfMemory`]. The parameters before
     /// the one that failed have then taken the step, with their state, and it and the later ones
@@ -157,7 +163,7 @@ pub trait Optimizer<B: Backend> {
     /// Restores a saved [`state`](Optimizer::state).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] names an entry that is missing, unknown, of another type or out of
+    /// [`Error::InvalidArgument`] names an entry that is missing, unknown, there twice, of another type or out of
     /// range; the optimizer is then unchanged.
     fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()>;
 }
@@ -224,10 +230,8 @@ pub trait Update<B: Backend> {
     ) -> Result<Tensor<B>>;
 
     /// True if an element's new value depends on that element alone, so that ranks can share out a parameter
-    /// ([`ShardedOptimizer`](crate::distributed::ShardedOptimizer)). An update with a kernel need not say so.
-    fn is_elementwise(&self) -> bool {
-        false
-    }
+    /// ([`ShardedOptimizer`](crate::distributed::ShardedOptimizer)).
+    fn is_elementwise(&self) -> bool;
 
     /// Returns the same step as an op, for backends that have a kernel for it.
     fn kernel(&self, _step: &Step<'_>) -> Option<UpdateOp> {
@@ -250,17 +254,6 @@ fn decayed<B: Backend>(
 /// Updates an exponential moving average: `share · x + (1 - share) · y`.
 fn mixed<B: Backend>(x: &Tensor<B>, share: f64, y: &Tensor<B>) -> Result<Tensor<B>> {
     x.mul_scalar(share)?.add(&y.mul_scalar(1.0 - share)?)
-}
-
-/// Fails unless all of the named options are finite and at least 0.
-fn check_options(op: &'static str, options: &[(&str, f64)]) -> Result<()> {
-    for (name, value) in options {
-        if !(value.is_finite() && *value >= 0.0) {
-            let reason = format!("{name} must be finite and at least 0, got {value}");
-            return Err(Error::InvalidArgument { op, reason });
-        }
-    }
-    Ok(())
 }
 
 /// Fails unless all of the named decay rates are at least 0 and below 1.

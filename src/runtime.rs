@@ -35,6 +35,13 @@ pub struct RuntimeInfo {
     pub blas: BlasInfo,
     /// Statistics of the memory pool.
     pub pool: PoolStats,
+    /// Number of changes in place on the CPU (`+=`, [`set_slice`](crate::Tensor::set_slice), a step
+    /// of an optimizer) that copied a tensor first, since a clone or a view of it was alive. A loop
+    /// that copies in every step keeps one.
+    pub copies: u64,
+    /// The invalid setting, because of which every operation on tensors is an error; the other
+    /// fields then say what would run without it.
+    pub error: Option<Error>,
     /// The GPUs that this process has used.
     pub gpus: Vec<GpuInfo>,
 }
@@ -74,29 +81,32 @@ pub(crate) fn add_gpu(state: fn() -> GpuInfo) {
 
 impl fmt::Display for RuntimeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(error) = &self.error {
+            writeln!(f, "error    {error}")?;
+        }
         writeln!(f, "kernels  {}", self.isa)?;
         writeln!(f, "threads  {}", self.threads)?;
         writeln!(f, "matmul   {}", self.blas)?;
-        write!(f, "memory   {}", self.pool)?;
+        write!(f, "memory   {}, {} copies of shared storage", self.pool, self.copies)?;
         self.gpus.iter().try_for_each(|gpu| write!(f, "\ngpu      {gpu}"))
     }
 }
 
-/// Returns the current configuration.
+/// Returns the current configuration. An invalid environment variable is its [`error`](RuntimeInfo::error), which
+/// [`check`] returns too.
 ///
 /// ```
 /// println!("{}", swath::runtime::info());
 /// ```
-///
-/// # Panics
-/// Panics like [`isa`].
 pub fn info() -> RuntimeInfo {
     let gpus = GPUS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     RuntimeInfo {
-        isa: isa(),
+        isa: isa_or_scalar(),
         threads: parallel::threads(),
         blas: blas::info(),
         pool: memory::stats(),
+        copies: memory::copies(),
+        error: check().err(),
         gpus: gpus.iter().map(|state| state()).collect(),
     }
 }
@@ -107,6 +117,11 @@ pub fn info() -> RuntimeInfo {
 /// Panics if `SWATH_ISA` is invalid; operations on tensors then return [`Error::Runtime`].
 pub fn isa() -> Isa {
     swath_kernels::isa()
+}
+
+/// Like [`isa`], but the scalar kernels if `SWATH_ISA` is invalid.
+pub(crate) fn isa_or_scalar() -> Isa {
+    if swath_kernels::try_isa().is_ok() { isa() } else { Isa::Scalar }
 }
 
 /// Sets the number of threads of operations. Operations called from inside a rayon pool use that pool

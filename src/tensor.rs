@@ -262,8 +262,29 @@ impl<B: Backend> Tensor<B> {
         self.node = node.map(|node| GraphNode::leaf(node.name(), *node.shape(), node.dtype()));
     }
 
+    /// The node, if the tensor is tracked.
     pub(crate) fn node(&self) -> Option<&Shared<GraphNode<B>>> {
-        self.node.as_ref()
+        self.node.as_ref().filter(|node| !node.is_frozen())
+    }
+
+    /// The id that the handles of one parameter share, whether it is tracked or frozen.
+    pub(crate) fn identity(&self) -> Option<u64> {
+        self.node.as_ref().map(|node| node.id())
+    }
+
+    /// The same values as a frozen parameter.
+    pub(crate) fn frozen(self, name: Option<&str>) -> Self {
+        let node = GraphNode::frozen(name, *self.shape(), self.dtype());
+        Tensor::from_parts(self.data, Some(node))
+    }
+
+    /// These values: tracked, frozen or neither, and named, as `other` is.
+    pub(crate) fn marked_like<A: Backend>(self, other: &Tensor<A>) -> Self {
+        match (other.is_tracked(), other.is_frozen()) {
+            (true, _) => Tensor::leaf(other.name(), self.data),
+            (_, true) => self.frozen(other.name()),
+            _ => self,
+        }
     }
 
     /// Copies the elements into a vector in row-major order.
@@ -349,7 +370,7 @@ impl<B: Backend> Tensor<B> {
             let reason = "the tensor is tracked, and gradients do not cross backends: detach it";
             return Err(Error::InvalidArgument { op: "to_backend", reason: reason.to_owned() });
         }
-        Ok(Tensor::from_data(B::convert(self.data())?))
+        Ok(Tensor::from_data(B::convert(self.data())?).marked_like(self))
     }
 
     /// True if operations on this tensor are recorded.
@@ -361,7 +382,21 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn is_tracked(&self) -> bool {
-        self.node.is_some()
+        self.node().is_some()
+    }
+
+    /// True for a parameter that [`nn::freeze`](crate::nn::freeze) has frozen. Clones are frozen too; results of
+    /// operations and [`detach`](Tensor::detach) are not, and [`requires_grad`](Tensor::requires_grad) ends it.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let mut w = tensor![1.0].requires_grad();
+    /// nn::freeze(&mut w, |_, _| true)?;
+    /// assert!(w.is_frozen() && !w.is_tracked());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is_frozen(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.is_frozen())
     }
 
     /// The name given to [`var`](Tensor::var).
@@ -373,7 +408,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn name(&self) -> Option<&str> {
-        self.node()?.name()
+        self.node.as_ref()?.name()
     }
 
     /// Returns a tracked leaf with the same values, for which backward passes compute gradients. A
@@ -392,7 +427,7 @@ impl<B: Backend> Tensor<B> {
     pub fn requires_grad(&self) -> Self {
         match self.node() {
             Some(node) if node.is_leaf() => self.clone(),
-            _ => Tensor::leaf(None, self.data().clone()),
+            _ => Tensor::leaf(self.name(), self.data().clone()),
         }
     }
 

@@ -80,8 +80,8 @@ pub trait CustomOp<B: Backend>: Send + Sync + 'static {
     fn forward(&self, inputs: &[&B::Tensor]) -> Result<B::Tensor>;
 
     /// Computes one gradient per input from `upstream`, the gradient of the output, which has the
-    /// output's shape and dtype. A gradient has the shape of its input or one that the input
-    /// broadcasts to, and is then summed. `None` is allowed for untracked inputs, such as indices;
+    /// output's shape and dtype. A gradient has the dtype of its input, and its shape or one that it
+    /// broadcasts to; it is then summed. `None` is allowed for untracked inputs, such as indices;
     /// for a tracked input it is an error, so that no gradient is lost: return
     /// [`zeros_like`](Tensor::zeros_like) instead.
     fn backward(
@@ -154,8 +154,8 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// Errors of [`CustomOp::forward`]. A backward pass returns errors of [`CustomOp::backward`],
-    /// [`Error::InvalidArgument`] and [`Error::ShapeMismatch`] for gradients of another number or
-    /// shape than the inputs, and [`Error::NoGradient`] if one is missing.
+    /// [`Error::InvalidArgument`] for gradients of another number, shape or dtype than the inputs,
+    /// and [`Error::NoGradient`] if one is missing.
     pub fn apply<O: CustomOp<B> + Clone>(op: &O, inputs: &[&Tensor<B>]) -> Result<Self> {
         let op = op.clone();
         let data: Vec<&B::Tensor> = inputs.iter().map(|input| input.data()).collect();
@@ -188,14 +188,17 @@ fn gradients<B: Backend>(
         return Err(Error::InvalidArgument { op: name, reason });
     }
     let mut gradients: InputGradients<B> = smallvec![];
-    for (gradient, input) in found.into_iter().zip(inputs) {
+    for (i, (gradient, input)) in found.into_iter().zip(inputs).enumerate() {
         let Some(gradient) = gradient else {
             gradients.push(None);
             continue;
         };
-        if broadcast_shape(input.shape(), gradient.shape()) != Ok(*gradient.shape()) {
-            let (lhs, rhs) = (*gradient.shape(), *input.shape());
-            return Err(Error::ShapeMismatch { op: name, lhs, rhs });
+        let fits = broadcast_shape(input.shape(), gradient.shape()) == Ok(*gradient.shape());
+        if !fits || (input.is_tracked() && gradient.dtype() != input.dtype()) {
+            let [expected, got] =
+                [input, &gradient].map(|x| format!("{} of shape {}", x.dtype(), x.shape()));
+            let reason = format!("gradient of input {i}: expected {expected}, got {got}");
+            return Err(Error::InvalidArgument { op: name, reason });
         }
         // A gradient is a linear function of `g`. If it has no recorded path to a tracked `g`, or
         // if the op is of first order only, its derivative is unknown.

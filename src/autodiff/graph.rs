@@ -178,6 +178,8 @@ pub(crate) struct GraphNode<B: Backend> {
 enum Label {
     Op(&'static str),
     Leaf(Option<Box<str>>),
+    /// A parameter that is not to be trained. Nothing is recorded for it.
+    Frozen(Option<Box<str>>),
 }
 
 impl Label {
@@ -185,6 +187,7 @@ impl Label {
         match self {
             Label::Op(op) => op,
             Label::Leaf(_) => "leaf",
+            Label::Frozen(_) => "frozen",
         }
     }
 }
@@ -229,6 +232,15 @@ impl<B: Backend> GraphNode<B> {
         Self::new(Label::Leaf(name.map(Into::into)), shape, dtype, State::Leaf, false)
     }
 
+    /// The node of a frozen parameter.
+    pub fn frozen(name: Option<&str>, shape: Shape, dtype: DType) -> Shared<Self> {
+        Self::new(Label::Frozen(name.map(Into::into)), shape, dtype, State::Leaf, false)
+    }
+
+    pub fn is_frozen(&self) -> bool {
+        matches!(self.label, Label::Frozen(_))
+    }
+
     fn new(
         label: Label,
         shape: Shape,
@@ -271,7 +283,7 @@ impl<B: Backend> GraphNode<B> {
     pub fn name(&self) -> Option<&str> {
         match &self.label {
             Label::Op(_) => None,
-            Label::Leaf(name) => name.as_deref(),
+            Label::Leaf(name) | Label::Frozen(name) => name.as_deref(),
         }
     }
 

@@ -284,6 +284,7 @@ pub(super) fn read<B: Backend>(
         Ok(T::into_host(values))
     }
     let mut bytes = vec![0; 4096 / size * size];
-    let data = for_dtype!(dtype, T => values::<T>(numel, &mut bytes, fill)?);
+    let data = for_dtype!(dtype, T => values::<T>(numel, &mut bytes, fill));
+    let data = data.map_err(|error| error.of_shape(&shape))?;
     B::from_host(data, shape)
 }

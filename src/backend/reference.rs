@@ -101,7 +101,7 @@ fn round(dtype: DType, x: Scalar) -> Scalar {
 /// Empty vector with capacity for the elements of a shape.
 fn with_capacity(op: &'static str, shape: &Shape) -> Result<Vec<Scalar>> {
     shape.validate(op)?;
-    reserved(op, shape.numel())
+    reserved(op, shape.numel()).map_err(|error| error.of_shape(shape))
 }
 
 /// Tensor whose element at each index is `definition(index)`, rounded to the dtype.

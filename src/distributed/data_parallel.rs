@@ -4,16 +4,18 @@ use std::ops::Range;
 
 use super::agreement::{Claim, Hash, Operation};
 use super::batch::Batch;
+use super::model::{
+    Named, all, buffers, is_constant, parameters, put_back, set, set_buffers, set_parameters,
+};
 use super::reduce::{self, Leaf};
 use super::tree::{Node, Tree, part};
 use super::world::{World, carried, restored};
 use crate::autodiff::Gradients;
-use crate::autodiff::gradients::{IdMap, IdSet};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::nn::{Kind, Visit, for_each_tensor, for_each_tensor_mut};
+use crate::nn::Visit;
 use crate::ops::BinaryOp;
 use crate::rng::Rng;
 use crate::runtime::recording::with_micro_batch;
@@ -121,32 +123,6 @@ pub struct Mean<B: Backend> {
     pub gradients: Gradients<B>,
 }
 
-/// A tensor of a model, by its path.
-pub(super) type Named<B> = (String, Tensor<B>);
-
-/// The parameters, each at its first place.
-pub(super) fn parameters<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named<B>> {
-    let mut seen = IdSet::default();
-    let mut found = Vec::new();
-    for_each_tensor(model, |path, x, kind| {
-        let id = x.node().map(|node| node.id());
-        if kind == Kind::Parameter && id.is_some_and(|id| seen.insert(id)) {
-            found.push((path.to_owned(), x.clone()));
-        }
-    });
-    found
-}
-
-fn buffers<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named<B>> {
-    let mut found = Vec::new();
-    for_each_tensor(model, |path, x, kind| {
-        if kind == Kind::Buffer {
-            found.push((path.to_owned(), x.clone()));
-        }
-    });
-    found
-}
-
 /// Hash of names, dtypes and shapes.
 pub(super) fn layout_of<'a, B: Backend>(tensors: impl Iterator<Item = &'a Named<B>>) -> Hash {
     tensors.fold(Hash::new(), |hash, (path, x)| {
@@ -167,7 +143,7 @@ impl DataParallel {
         micro_batches: usize,
     ) -> Result<Self> {
         let ranks = world.size();
-        let tensors = [parameters(model), buffers(model)].concat();
+        let tensors = all(model);
         let layout = layout_of(tensors.iter()).finish();
         let claim = Claim { count: micro_batches, layout, ..Claim::of(Operation::Broadcast) };
         let own = tensors.iter().map(|(_, x)| carried(x)).collect::<Result<_>>()?;
@@ -179,9 +155,11 @@ impl DataParallel {
             let sent = world.state().broadcast(own)?;
             let values = tensors.iter().zip(sent).map(|((_, x), sent)| restored(x, sent));
             let mut values: Vec<Tensor<B>> = values.collect::<Result<_>>()?;
-            let of_buffers = values.split_off(parameters(model).len());
+            let mut others = values.split_off(parameters(model).len());
+            let constants = others.split_off(buffers(model).len());
             set_parameters(model, values)?;
-            set_buffers(model, &of_buffers)?;
+            set_buffers(model, &others)?;
+            set(model, &constants, is_constant)?;
         }
         Ok(DataParallel { world: world.clone(), micro_batches, steps: 0 })
     }
@@ -208,7 +186,7 @@ impl DataParallel {
     /// [`Error::Mismatch`], [`Error::Stalled`], [`Error::Transport`].
     pub fn check_model<B: Backend>(&self, model: &(impl Visit<B> + ?Sized)) -> Result<()> {
         let mut hash = Hash::new();
-        for (path, x) in [parameters(model), buffers(model)].concat() {
+        for (path, x) in all(model) {
             hash = hash.bytes(path.as_bytes()).shape(x.shape());
             for number in carried(&x)?.to_dtype(DType::F64)?.to_vec::<f64>()? {
                 hash = hash.number(number.to_bits());
@@ -434,49 +412,4 @@ fn is_same<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> bool {
             _ => false,
         },
     }
-}
-
-/// Replaces the values of the parameters, in the order of [`parameters`]. Each becomes a new leaf, which tied
-/// handles share.
-pub(super) fn set_parameters<B: Backend>(
-    model: &mut (impl Visit<B> + ?Sized),
-    values: Vec<Tensor<B>>,
-) -> Result<()> {
-    let mut values = values.into_iter();
-    let mut done: IdMap<Tensor<B>> = IdMap::default();
-    for_each_tensor_mut(model, |_, x, kind| {
-        let Some(id) = x.node().map(|node| node.id()).filter(|_| kind == Kind::Parameter) else {
-            return Ok(());
-        };
-        if let Some(tied) = done.get(&id) {
-            *x = tied.clone();
-            return Ok(());
-        }
-        *x.data_mut() = values.next().expect("a value for each parameter").into_data();
-        x.renew_leaf();
-        // A shared part is visited again with its new leaf.
-        let new = x.node().map(|node| node.id());
-        done.extend([Some(id), new].into_iter().flatten().map(|id| (id, x.clone())));
-        Ok(())
-    })
-}
-
-/// Gives the buffers the values that they had.
-fn put_back<B: Backend>(model: &mut (impl Visit<B> + ?Sized), before: &[Named<B>]) -> Result<()> {
-    let values: Vec<_> = before.iter().map(|(_, x)| x.clone()).collect();
-    if values.is_empty() { Ok(()) } else { set_buffers(model, &values) }
-}
-
-/// Replaces the buffers, in the order in which they are visited.
-fn set_buffers<B: Backend>(
-    model: &mut (impl Visit<B> + ?Sized),
-    values: &[Tensor<B>],
-) -> Result<()> {
-    let mut values = values.iter();
-    for_each_tensor_mut(model, |_, x, kind| {
-        if kind == Kind::Buffer {
-            *x = values.next().expect("a value for each buffer").clone();
-        }
-        Ok(())
-    })
 }

@@ -1,6 +1,6 @@
 //! [`Local`]: ranks that are threads of one process.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::transport::Transport;
@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 
 /// Messages on their way, and who has left.
 struct Shared {
-    /// By sender and receiver.
-    queues: Vec<VecDeque<CpuTensor>>,
+    /// By sender and receiver, of those pairs that have exchanged messages.
+    queues: BTreeMap<[usize; 2], VecDeque<CpuTensor>>,
     has_left: Vec<bool>,
 }
 
@@ -34,8 +34,8 @@ struct Expected {
 impl Local {
     /// The ranks of a world of `size`.
     pub fn ranks(size: usize) -> Vec<Local> {
-        let queues = (0..size * size).map(|_| VecDeque::new()).collect();
-        let shared = Arc::new(Mutex::new(Shared { queues, has_left: vec![false; size] }));
+        let (queues, has_left) = (BTreeMap::new(), vec![false; size]);
+        let shared = Arc::new(Mutex::new(Shared { queues, has_left }));
         let rank = |rank| Local { rank, size, shared: Arc::clone(&shared), expected: Vec::new() };
         (0..size).map(rank).collect()
     }
@@ -60,8 +60,7 @@ impl Transport for Local {
     }
 
     fn send(&mut self, to: usize, message: CpuTensor) -> Result<()> {
-        let queue = self.rank * self.size + to;
-        self.shared().queues[queue].push_back(message);
+        self.shared().queues.entry([self.rank, to]).or_default().push_back(message);
         Ok(())
     }
 
@@ -72,19 +71,19 @@ impl Transport for Local {
 
     fn test(&mut self) -> Result<bool> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut is_done = true;
-        // By sender: a later message does not overtake an earlier one that is missing.
-        let mut is_missing = vec![false; self.size];
+        // Senders: a later message does not overtake an earlier one that is missing.
+        let mut missing = BTreeSet::new();
         for expected in self.expected.iter_mut().filter(|expected| expected.message.is_none()) {
             let &mut Expected { from, dtype, len, .. } = expected;
-            if is_missing[from] {
+            if missing.contains(&from) {
                 continue;
             }
-            let Some(message) = shared.queues[from * self.size + self.rank].pop_front() else {
+            let queue = shared.queues.get_mut(&[from, self.rank]);
+            let Some(message) = queue.and_then(VecDeque::pop_front) else {
                 if shared.has_left[from] {
                     return Err(Error::Mismatch { rank: from, what: "it has left".to_owned() });
                 }
-                (is_done, is_missing[from]) = (false, true);
+                missing.insert(from);
                 continue;
             };
             if (message.dtype(), message.shape().numel()) != (dtype, len) {
@@ -97,7 +96,7 @@ impl Transport for Local {
             }
             expected.message = Some(message);
         }
-        Ok(is_done)
+        Ok(missing.is_empty())
     }
 
     fn take(&mut self) -> Vec<CpuTensor> {

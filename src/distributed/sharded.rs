@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::agreement::{Claim, Hash, Operation};
-use super::data_parallel::{layout_of, parameters, set_parameters};
+use super::data_parallel::layout_of;
+use super::model::{parameters, set_parameters};
 use super::reduce::{Pieces, side_by_side};
 use super::tree::part;
 use super::world::{World, carried};
 use crate::autodiff::Gradients;
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::nn::{Visit, Visitor, VisitorMut};
+use crate::nn::{Visit, Visitor, VisitorMut, for_each_tensor, is_trained};
 use crate::ops::UpdateOp;
 use crate::optim::{Optimizer, PerParameter, Step, Update};
 use crate::shape::Shape;
@@ -22,8 +23,8 @@ use crate::tensor::Tensor;
 /// parameter, and then all of them gather the new values. Parameters have the same bits as with the optimizer
 /// alone; the state takes 1/R of the memory.
 ///
-/// The formula must be one of elements: that of every optimizer of [`optim`](crate::optim), and of an [`Update`] that
-/// says so by [`Update::is_elementwise`]. All ranks call [`step`](Optimizer::step) and [`state`](Optimizer::state).
+/// The formula must be element-wise, as [`Update::is_elementwise`] says: that of every optimizer of
+/// [`optim`](crate::optim) is. All ranks call [`step`](Optimizer::step) and [`state`](Optimizer::state).
 /// The state is that of the optimizer alone, so that a checkpoint can be loaded by any number of ranks.
 ///
 /// ```
@@ -75,6 +76,10 @@ impl<B: Backend, U: Update<B>> Update<B> for Sliced<U> {
         self.update.state()
     }
 
+    fn is_elementwise(&self) -> bool {
+        self.update.is_elementwise()
+    }
+
     fn initial_state(&self) -> f64 {
         self.update.initial_state()
     }
@@ -121,9 +126,7 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
     /// # Errors
     /// [`Error::InvalidArgument`] as for [`PerParameter::new`], and for a formula that is not one of elements.
     pub fn new(world: &World, update: U) -> Result<Self> {
-        let shape = Shape::scalar();
-        let is_kernel = update.kernel(&Step { path: "", shape: &shape, number: 1 }).is_some();
-        if !is_kernel && !update.is_elementwise() {
+        if !update.is_elementwise() {
             let op = update.name();
             let reason = "its formula needs whole parameters, not slices of them".to_owned();
             return Err(Error::InvalidArgument { op, reason });
@@ -137,14 +140,31 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
         self.inner.state_bytes()
     }
 
-    /// Hash of the options, as far as they are in the kernels' ops.
-    fn options(&self, parameters: &[(String, Tensor<B>)]) -> Hash {
-        let hash = Hash::new().number(self.inner.learning_rate().to_bits());
-        parameters.iter().fold(hash, |hash, (path, x)| {
-            let step = Step { path, shape: x.shape(), number: 1 };
-            let op = self.inner.update().update.kernel(&step);
-            hash.bytes(format!("{op:?}").as_bytes())
-        })
+    /// Hash of the options: of the kernels' ops, or, for a formula without kernel, of its results
+    /// for one element.
+    fn options(&self, parameters: &[(String, Tensor<B>)]) -> Result<Hash> {
+        let update = &self.inner.update().update;
+        let mut hash = Hash::new().number(self.inner.learning_rate().to_bits());
+        for (path, x) in parameters {
+            let step = Step { path, shape: x.shape(), number: 2 };
+            if let Some(op) = update.kernel(&step) {
+                hash = hash.bytes(format!("{op:?}").as_bytes());
+                continue;
+            }
+            let element = |value: f64| {
+                let (op, dtype) = (update.name(), B::wide(None));
+                Tensor::<B>::full_scalar(op, Shape::scalar(), Scalar::Float(value), dtype)
+            };
+            let names = 1..=update.state().len();
+            let state: Result<Vec<_>> = names.map(|i| element(1.0 / (i * i) as f64)).collect();
+            let mut results = state?;
+            let new = update.update(&element(1.5)?, &element(-0.75)?, &mut results, &step)?;
+            results.push(new);
+            for result in results {
+                hash = hash.number(B::item(result.data())?.to_f64().to_bits());
+            }
+        }
+        Ok(hash)
     }
 
     /// This rank's slice of a tensor.
@@ -236,14 +256,24 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
 
 impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
+        let op = Update::<B>::name(self.inner.update());
         let parameters = parameters(model);
+        let mut options = self.options(&parameters);
+        for_each_tensor(model, |path, x, kind| {
+            if let Err(error) = is_trained(op, path, x, kind) {
+                options = Err(error);
+            }
+        });
+        if options.is_err() {
+            self.world.state().report_failure();
+        }
+        let options = options?;
         let claim = Claim {
             layout: layout_of(parameters.iter()).finish(),
-            value: self.options(&parameters).finish(),
+            value: options.finish(),
             ..Claim::of(Operation::ShardedStep)
         };
         self.world.state().agree(&claim)?;
-        let op = Update::<B>::name(self.inner.update());
         let shapes = &mut self.inner.update_mut().shapes;
         for (path, x) in &parameters {
             // The same on all ranks, which have agreed on the shapes.

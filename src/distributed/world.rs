@@ -17,6 +17,8 @@ use crate::tensor::Tensor;
 
 /// How long an operation waits for other ranks, if [`World::with_deadline`] does not say.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// The most ranks of [`World::local`]; each is to be a thread.
+const MAX_RANKS: usize = 1 << 16;
 /// Waiting spins for so long, giving way to other threads, and sleeps between looks after that.
 const SPIN: Duration = Duration::from_millis(20);
 const NAP: Duration = Duration::from_micros(200);
@@ -74,10 +76,10 @@ impl World {
     /// for machines with many sockets. Messages are handed over without a copy.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no rank.
+    /// [`Error::InvalidArgument`] for no rank, and for more than 65,536.
     pub fn local(size: usize) -> Result<Vec<World>> {
-        if size == 0 {
-            let reason = "a world has at least one rank".to_owned();
+        if !(1..=MAX_RANKS).contains(&size) {
+            let reason = format!("expected 1 to {MAX_RANKS} ranks, got {size}");
             return Err(Error::InvalidArgument { op: "World::local", reason });
         }
         Ok(Local::ranks(size).into_iter().map(World::over).collect())
@@ -106,7 +108,8 @@ impl World {
     }
 
     /// Sets how long an operation waits for other ranks, 120 s by default. It must exceed what one rank may do
-    /// alone in the meantime, such as to write a checkpoint. It counts for all handles of this rank.
+    /// alone in the meantime, such as to write a checkpoint; with [`Duration::MAX`] there is no
+    /// limit. It counts for all handles of this rank.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> World {
         self.state().deadline = deadline;
@@ -275,7 +278,8 @@ impl State {
                 let expected = vec![(0, DType::I64, WORDS)];
                 // Rank 0 says who has stalled, if it is another.
                 let grace = self.deadline / 4 + Duration::from_secs(1);
-                self.wait(claim.operation, sends, expected, self.deadline + grace)
+                let deadline = self.deadline.saturating_add(grace);
+                self.wait(claim.operation, sends, expected, deadline)
                     .and_then(|verdict| agreement::words(verdict[0].data()))
             }
         };

@@ -45,7 +45,7 @@ use super::atomic::replace;
 use crate::backend::Backend;
 use crate::dtype::{DType, Element, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
-use crate::nn::{Visit, for_each_tensor, for_each_tensor_mut};
+use crate::nn::{Visit, for_each_counter, for_each_tensor, for_each_tensor_mut};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use header::{Description, Header, METADATA, Problem, dtype_name};
@@ -112,10 +112,12 @@ pub fn save_module<B: Backend>(
     write(place, module_tensors(model), &Metadata::new())
 }
 
-/// Loads the values that [`save_module`] wrote into a model. Parameters remain the same leaves.
+/// Loads the values that [`save_module`] wrote into a model. Parameters remain the same leaves, and
+/// frozen ones remain frozen. Counters and seeds, such as those of [`Dropout`](crate::nn::Dropout),
+/// keep their values if the file lacks them.
 ///
 /// # Errors
-/// [`Error::File`] unless the file has exactly the model's tensors, with the same shapes and
+/// [`Error::File`] unless the file has exactly the model's other tensors, with the same shapes and
 /// dtypes; [`Error::InvalidArgument`] for a part of the model that more than one
 /// [`Arc`](std::sync::Arc) holds. The model is then unchanged.
 pub fn load_module<B: Backend>(
@@ -135,11 +137,12 @@ pub fn load_module<B: Backend>(
             Ok(())
         });
         listed.map_err(|problem| problem_of(place, problem))?;
-        return Err(problem_of(place, wanted.missing(|name| names.contains(name))));
+        let complete = wanted.check_complete(|name| names.contains(name));
+        complete.map_err(|problem| problem_of(place, problem))?;
     }
     let values = source.read()?;
     check_tied(place, model, &values, "")?;
-    set_values(model, |name| values[name].data().clone())
+    set_values(model, |name| values.get(name).map(|x| x.data().clone()))
 }
 
 /// Like [`load_module`], from tensors by path.
@@ -153,7 +156,7 @@ pub fn restore_module<B: Backend>(
     let place = Place { op: "safetensors::restore_module", path: Path::new("tensors") };
     check_module(place, model, &tensors, "")?;
     check_tied(place, model, &tensors, "")?;
-    set_values(model, |name| tensors[name].data().clone())
+    set_values(model, |name| tensors.get(name).map(|x| x.data().clone()))
 }
 
 /// Returns handles to the parameters and buffers of a model, with their paths.
@@ -170,6 +173,8 @@ fn problem_of(place: Place<'_>, problem: Problem) -> Error {
 /// The shapes and dtypes of a model's tensors, by name.
 struct Wanted {
     tensors: BTreeMap<String, (Shape, DType)>,
+    /// The names of counters, which may be missing.
+    optional: BTreeSet<String>,
 }
 
 impl Wanted {
@@ -180,7 +185,9 @@ impl Wanted {
             tensors.insert(format!("{prefix}{name}"), (*tensor.shape(), tensor.dtype()));
             Ok(())
         })?;
-        Ok(Wanted { tensors })
+        let mut optional = BTreeSet::new();
+        for_each_counter(model, |name| optional.extend([format!("{prefix}{name}")]));
+        Ok(Wanted { tensors, optional })
     }
 
     /// Checks a tensor of the file against the model.
@@ -198,15 +205,16 @@ impl Wanted {
         Err(Problem::with(name, reason))
     }
 
-    /// Names the first tensor of the model that the file lacks.
-    fn missing(&self, has: impl Fn(&str) -> bool) -> Problem {
-        match self.tensors.iter().find(|(name, _)| !has(name)) {
+    /// Fails if the file lacks a tensor of the model that is no counter, and names the first.
+    fn check_complete(&self, has: impl Fn(&str) -> bool) -> std::result::Result<(), Problem> {
+        let is_missing = |name: &String| !has(name) && !self.optional.contains(name);
+        match self.tensors.iter().find(|(name, _)| is_missing(name)) {
             Some((name, (shape, dtype))) => {
                 let reason =
                     format!("the model has it ({dtype} of shape {shape}), the file has not");
-                Problem::with(name, reason)
+                Err(Problem::with(name, reason))
             }
-            None => "there are fewer tensors than the model has".to_owned().into(),
+            None => Ok(()),
         }
     }
 }
@@ -220,16 +228,12 @@ fn check_module<B: Backend>(
 ) -> Result<()> {
     let wanted = Wanted::of(model, prefix)?;
     check_paths(place, model)?;
-    let mut count = 0;
     for (name, tensor) in tensors.iter().filter(|(name, _)| name.starts_with(prefix)) {
-        count += 1;
         let checked = wanted.check(name, tensor.shape(), tensor.dtype());
         checked.map_err(|problem| problem_of(place, problem))?;
     }
-    match count < wanted.tensors.len() {
-        true => Err(problem_of(place, wanted.missing(|name| tensors.contains_key(name)))),
-        false => Ok(()),
-    }
+    let complete = wanted.check_complete(|name| tensors.contains_key(name));
+    complete.map_err(|problem| problem_of(place, problem))
 }
 
 /// Fails if the model has two tensors at one path.
@@ -254,11 +258,11 @@ fn check_tied<B: Backend>(
     let mut first: BTreeMap<u64, String> = BTreeMap::new();
     let mut result = Ok(());
     for_each_tensor(model, |name, tensor, _| {
-        let (Some(node), Ok(())) = (tensor.node(), &result) else { return };
+        let (Some(id), Ok(())) = (tensor.identity(), &result) else { return };
         let name = format!("{prefix}{name}");
-        match first.get(&node.id()) {
+        match first.get(&id) {
             Some(other) => result = check_equal(place, &name, other, values),
-            None => drop(first.insert(node.id(), name)),
+            None => drop(first.insert(id, name)),
         }
     });
     result
@@ -286,21 +290,23 @@ fn check_equal<B: Backend>(
     Ok(())
 }
 
-/// Replaces the values of all tensors of a model. They have been checked, so that this does not
-/// fail midway.
+/// Replaces the values of all tensors of a model but counters that have none. They have been
+/// checked, so that this does not fail midway.
 fn set_values<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
-    mut value: impl FnMut(&str) -> B::Tensor,
+    mut value: impl FnMut(&str) -> Option<B::Tensor>,
 ) -> Result<()> {
     let mut first: BTreeMap<u64, Tensor<B>> = BTreeMap::new();
     for_each_tensor_mut(model, |name, tensor, _| {
-        let node = tensor.node().map(|node| node.id());
-        if let Some(tied) = node.and_then(|node| first.get(&node)) {
+        let id = tensor.identity();
+        if let Some(tied) = id.and_then(|id| first.get(&id)) {
             *tensor = tied.clone();
             return Ok(());
         }
-        *tensor.data_mut() = value(name);
-        first.extend(node.map(|node| (node, tensor.clone())));
+        if let Some(value) = value(name) {
+            *tensor.data_mut() = value;
+        }
+        first.extend(id.map(|id| (id, tensor.clone())));
         Ok(())
     })
 }
@@ -328,15 +334,18 @@ impl<'a> Source<'a> {
         let Some(rest) = size.checked_sub(8) else {
             return Err(failed(format!("{size} bytes are no safetensors file")));
         };
-        let mut length = [0; 8];
-        file.read_exact(&mut length).map_err(io_failed)?;
-        let length = u64::from_le_bytes(length);
-        if length > rest {
-            let reason = format!("a header of {length} bytes does not fit in {size}: truncated?");
-            return Err(failed(reason));
-        }
-        if length > header::MAX_BYTES {
-            return Err(failed(format!("a header of {length} bytes is too long")));
+        let mut first = [0; 8];
+        file.read_exact(&mut first).map_err(io_failed)?;
+        let length = u64::from_le_bytes(first);
+        if length > rest || length > header::MAX_BYTES {
+            let format = other_format(&first).filter(|_| length > header::MAX_BYTES);
+            return Err(failed(match (format, length > rest) {
+                (Some(format), _) => format!("it is no safetensors file, but {format}"),
+                (None, true) => {
+                    format!("a header of {length} bytes does not fit in {size}: truncated?")
+                }
+                (None, false) => format!("a header of {length} bytes is too long"),
+            }));
         }
         let too_large = || failed(format!("no memory for a header of {length} bytes"));
         let bytes = usize::try_from(length).map_err(|_| too_large())?;
@@ -370,6 +379,28 @@ impl<'a> Source<'a> {
             tensors.insert(name, Tensor::from_data(data));
         }
         Ok(tensors)
+    }
+}
+
+/// The format of a file that begins with these bytes, if it is a well-known one.
+fn other_format(first: &[u8; 8]) -> Option<&'static str> {
+    const FORMATS: [(&[u8], &str); 8] = [
+        (
+            b"PK\x03\x04",
+            "a zip archive, such as a PyTorch .pt or .bin file (convert it with safetensors.torch.save_file) or .npz",
+        ),
+        (b"GGUF", "a GGUF file"),
+        (b"\x93NUMPY", "a NumPy .npy file"),
+        (b"\x89HDF\r\n", "an HDF5 file, such as a Keras .h5 model"),
+        (b"version ", "a Git LFS pointer: fetch the file itself with git lfs pull"),
+        (b"<!", "a page of HTML: the download failed"),
+        (b"<html", "a page of HTML: the download failed"),
+        (b"{", "JSON without the length of a safetensors header, such as an index of shards"),
+    ];
+    let pickle = "a pickle, such as an old PyTorch .pt or .bin file: convert it with safetensors.torch.save_file";
+    match first {
+        [0x80, 2..=5, ..] => Some(pickle),
+        _ => FORMATS.iter().find(|(magic, _)| first.starts_with(magic)).map(|(_, name)| *name),
     }
 }
 

@@ -43,7 +43,7 @@ pub struct MultiHeadAttention<B: Backend = CpuBackend> {
     pub causal: bool,
 }
 crate::module!(MultiHeadAttention<B> {
-    in_proj_weight, in_proj_bias, out_proj, dropout;
+    in_proj_weight: parameter, in_proj_bias: parameter, out_proj, dropout;
     skip heads, causal
 });
 
@@ -87,13 +87,14 @@ impl<B: Backend> MultiHeadAttention<B> {
     ) -> Result<Self> {
         let MultiHeadAttentionOptions { causal, dropout, bias, dtype } = options;
         check_heads(width, heads)?;
+        let stacked = width.saturating_mul(3);
         let mut out_proj = Linear::with_options(width, width, LinearOptions { bias, dtype }, rng)?;
         if bias {
             out_proj.bias = Some(init::zeros(width, dtype)?);
         }
         Ok(MultiHeadAttention {
-            in_proj_weight: init::xavier_uniform((3 * width, width), 1.0, dtype, rng)?,
-            in_proj_bias: bias.then(|| init::zeros(3 * width, dtype)).transpose()?,
+            in_proj_weight: init::xavier_uniform((stacked, width), 1.0, dtype, rng)?,
+            in_proj_bias: bias.then(|| init::zeros(stacked, dtype)).transpose()?,
             out_proj,
             dropout: Dropout::new(dropout, rng)?,
             heads,

@@ -7,7 +7,7 @@ use crate::autodiff::{is_recomputing, replayed};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_options};
 use crate::tensor::Tensor;
 
 /// Options of [`BatchNorm1d::with_options`] and [`BatchNorm2d::with_options`].
@@ -17,7 +17,7 @@ pub struct BatchNormOptions {
     pub affine: bool,
     /// Added to the variance; 1e-5 by default.
     pub eps: f64,
-    /// Weight of a batch's statistics in the running ones; 0.1 by default.
+    /// Weight of a batch's statistics in the running ones, in `[0, 1]`; 0.1 by default.
     pub momentum: f64,
     /// dtype of parameters and running statistics; `F32` by default.
     pub dtype: DType,
@@ -55,7 +55,8 @@ macro_rules! batch_norms {
             training: AtomicBool,
         }
         crate::module!($Layer<B> {
-            weight, bias, running_mean, running_var, num_batches_tracked, training;
+            weight: parameter, bias: parameter, running_mean, running_var,
+            num_batches_tracked: counter, training;
             skip eps, momentum
         });
 
@@ -71,9 +72,15 @@ macro_rules! batch_norms {
             /// Creates a layer with options.
             ///
             /// # Errors
-            /// Errors of tensor creation.
+            /// Errors of tensor creation; [`Error::InvalidArgument`] unless `eps` is finite and at
+            /// least 0, and `momentum` is in `[0, 1]`.
             pub fn with_options(channels: usize, options: BatchNormOptions) -> Result<Self> {
                 let BatchNormOptions { affine, eps, momentum, dtype } = options;
+                check_options("batch_norm", &[("eps", eps)])?;
+                if !(0.0..=1.0).contains(&momentum) {
+                    let reason = format!("momentum must be in [0, 1], got {momentum}");
+                    return Err(Error::InvalidArgument { op: "batch_norm", reason });
+                }
                 Ok($Layer {
                     weight: affine.then(|| init::ones(channels, dtype)).transpose()?,
                     bias: affine.then(|| init::zeros(channels, dtype)).transpose()?,

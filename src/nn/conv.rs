@@ -54,6 +54,7 @@ fn parameters<B: Backend, O>(
         return Err(Error::InvalidArgument { op: "conv", reason });
     }
     let shape: Shape = [first, second / groups].iter().chain(kernel).copied().collect();
+    shape.validate("conv")?;
     let fan_in: usize = shape.dims()[1..].iter().product();
     let bound = if fan_in == 0 { 0.0 } else { 1.0 / (fan_in as f64).sqrt() };
     let weight = init::uniform(shape, bound, dtype, rng)?;
@@ -76,7 +77,7 @@ macro_rules! convolution_layers {
             /// Stride, padding, dilation and groups.
             pub options: $Options<$n>,
         }
-        crate::module!($Layer<B> { weight, bias; skip options });
+        crate::module!($Layer<B> { weight: parameter, bias: parameter; skip options });
 
         impl<B: Backend> $Layer<B> {
             /// Creates a layer with a bias, of dtype `F32`, with a stride of 1 and without padding.
@@ -95,7 +96,8 @@ macro_rules! convolution_layers {
             /// Creates a layer with options.
             ///
             /// # Errors
-            /// [`Error::InvalidArgument`] if the groups do not divide the channels; errors of tensor creation;
+            /// [`Error::InvalidArgument`] if the groups do not divide the channels, and for options
+            /// that no images fit, such as a stride of 0; errors of tensor creation;
             /// [`Error::UnsupportedDType`] for integers.
             pub fn with_options(
                 $inputs: usize,
@@ -104,6 +106,7 @@ macro_rules! convolution_layers {
                 options: ConvLayerOptions<$Options<$n>>,
                 rng: &mut Rng,
             ) -> Result<Self> {
+                options.conv.check(stringify!($conv), &kernel)?;
                 let groups = options.conv.groups;
                 let (weight, bias) = parameters($axes, $outputs, groups, &kernel, &options, rng)?;
                 Ok($Layer { weight, bias, options: options.conv })

@@ -36,17 +36,12 @@ pub fn to_dtype<B: Backend>(model: &mut (impl Visit<B> + ?Sized), dtype: DType) 
         if !tensor.dtype().is_float() || tensor.dtype() == dtype {
             return Ok(());
         }
-        let id = tensor.node().map(|node| node.id());
+        let id = tensor.identity();
         if let Some(known) = id.and_then(|id| converted.get(&id)) {
             *tensor = known.clone();
             return Ok(());
         }
-        let values = tensor.detach().to_dtype(dtype)?;
-        *tensor = match (id, tensor.name()) {
-            (None, _) => values,
-            (Some(_), None) => values.requires_grad(),
-            (Some(_), Some(name)) => Tensor::var(name, values.data().clone()),
-        };
+        *tensor = tensor.detach().to_dtype(dtype)?.marked_like(tensor);
         converted.extend(id.map(|id| (id, tensor.clone())));
         Ok(())
     })

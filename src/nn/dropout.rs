@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{Kind, Module, Visit, Visitor, VisitorMut};
+use super::{Module, Visit, Visitor, VisitorMut};
 use crate::autodiff::replayed;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -16,8 +16,8 @@ use crate::tensor::Tensor;
 /// `1 - p`; in evaluation, or if `p` is 0, returns its input. A new layer is in training mode.
 ///
 /// The zeros of the n-th call depend only on the layer's seed, on n and on the element's row-major
-/// index. Seed and n are buffers named `seed` and `step`, so that a model loaded from a file
-/// continues with the same zeros. Of micro-batches of [`DataParallel`](crate::distributed::DataParallel),
+/// index. Seed and n are counters named `seed` and `step`, so that a model loaded from a file that has
+/// them continues with the same zeros. Of micro-batches of [`DataParallel`](crate::distributed::DataParallel),
 /// each has zeros of its own.
 ///
 /// ```
@@ -91,7 +91,7 @@ impl<B: Backend> Visit<B> for Dropout {
         visitor.training(&self.training);
         for (name, counter) in self.buffers() {
             visitor.enter(name);
-            visitor.tensor(&as_tensor(counter), Kind::Buffer);
+            visitor.counter(&as_tensor(counter));
             visitor.leave();
         }
     }
@@ -101,7 +101,7 @@ impl<B: Backend> Visit<B> for Dropout {
         for (name, counter) in self.buffers() {
             let mut tensor = as_tensor(counter);
             visitor.enter(name);
-            visitor.tensor(&mut tensor, Kind::Buffer);
+            visitor.counter(&mut tensor);
             visitor.leave();
             if let Ok(value) = tensor.item::<i64>() {
                 counter.store(value.cast_unsigned(), Ordering::Relaxed);

@@ -28,7 +28,7 @@ pub struct Embedding<B: Backend = CpuBackend> {
     /// The vectors, `[count, width]`.
     pub weight: Tensor<B>,
 }
-crate::module!(Embedding<B> { weight });
+crate::module!(Embedding<B> { weight: parameter });
 
 impl<B: Backend> Embedding<B> {
     /// Creates a table of dtype `F32`; [`nn::to_dtype`](super::to_dtype) converts it.

@@ -4,7 +4,7 @@ use super::{Module, init};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result, check_options};
 use crate::tensor::Tensor;
 
 /// Group normalization (Wu and He, 2018) of `[n, channels, …]`: `(x - mean) / √(variance + eps) · weight + bias`
@@ -30,7 +30,7 @@ pub struct GroupNorm<B: Backend = CpuBackend> {
     /// Added to the variance.
     pub eps: f64,
 }
-crate::module!(GroupNorm<B> { weight, bias; skip groups, eps });
+crate::module!(GroupNorm<B> { weight: parameter, bias: parameter; skip groups, eps });
 
 /// Options of [`GroupNorm::with_options`].
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +61,15 @@ impl<B: Backend> GroupNorm<B> {
     /// Creates a layer with options.
     ///
     /// # Errors
-    /// Errors of tensor creation.
+    /// Errors of tensor creation; [`Error::InvalidArgument`] if the groups do not divide the
+    /// channels, and unless `eps` is finite and at least 0.
     pub fn with_options(groups: usize, channels: usize, options: GroupNormOptions) -> Result<Self> {
         let GroupNormOptions { affine, eps, dtype } = options;
+        check_options("group_norm", &[("eps", eps)])?;
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let reason = format!("{groups} groups do not divide {channels} channels");
+            return Err(Error::InvalidArgument { op: "group_norm", reason });
+        }
         Ok(GroupNorm {
             weight: affine.then(|| init::ones(channels, dtype)).transpose()?,
             bias: affine.then(|| init::zeros(channels, dtype)).transpose()?,

@@ -15,7 +15,7 @@
 
 use crate::backend::Backend;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_options};
 use crate::rng::Rng;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -50,24 +50,23 @@ pub fn uniform<B: Backend>(
     let shape = shape.into();
     let op = "init::uniform";
     check_float(op, &shape, dtype)?;
-    if bound.is_nan() || bound < 0.0 {
-        let reason = format!("bound must be at least 0, got {bound}");
-        return Err(Error::InvalidArgument { op, reason });
-    }
+    check_options(op, &[("bound", bound)])?;
     let (count, range) = (shape.numel(), -bound..bound);
     if bound == 0.0 || count == 0 {
         return zeros(shape, dtype);
     }
-    let values = match dtype {
-        DType::F64 => Tensor::from_vec(rng.uniform_vec::<f64>(count, range)?, shape)?,
-        _ => Tensor::from_vec(rng.uniform_vec::<f32>(count, range)?, shape)?,
+    let drawn = match dtype {
+        DType::F64 => rng.uniform_vec::<f64>(count, range).and_then(|x| Tensor::from_vec(x, shape)),
+        _ => rng.uniform_vec::<f32>(count, range).and_then(|x| Tensor::from_vec(x, shape)),
     };
+    let values = drawn.map_err(|error| error.of_shape(&shape))?;
     Ok(values.to_dtype(dtype)?.requires_grad())
 }
 
 /// Draws from the normal distribution with this mean and standard deviation.
 ///
 /// # Errors
+/// [`Error::InvalidArgument`] unless both are finite and the deviation is at least 0;
 /// [`Error::UnsupportedDType`] for integers; errors of tensor creation.
 pub fn normal<B: Backend>(
     shape: impl Into<Shape>,
@@ -77,11 +76,15 @@ pub fn normal<B: Backend>(
     rng: &mut Rng,
 ) -> Result<Tensor<B>> {
     let shape = shape.into();
-    check_float("init::normal", &shape, dtype)?;
-    let values = match dtype {
-        DType::F64 => Tensor::from_vec(rng.normal_vec::<f64>(shape.numel())?, shape)?,
-        _ => Tensor::from_vec(rng.normal_vec::<f32>(shape.numel())?, shape)?,
+    let op = "init::normal";
+    check_float(op, &shape, dtype)?;
+    check_options(op, &[("the magnitude of mean", mean.abs()), ("deviation", deviation)])?;
+    let (count, shape) = (shape.numel(), &shape);
+    let drawn = match dtype {
+        DType::F64 => rng.normal_vec::<f64>(count).and_then(|x| Tensor::from_vec(x, shape)),
+        _ => rng.normal_vec::<f32>(count).and_then(|x| Tensor::from_vec(x, shape)),
     };
+    let values = drawn.map_err(|error| error.of_shape(shape))?;
     Ok(values.affine(deviation, mean)?.to_dtype(dtype)?.requires_grad())
 }
 
@@ -129,7 +132,9 @@ pub fn kaiming_uniform<B: Backend>(
     rng: &mut Rng,
 ) -> Result<Tensor<B>> {
     let shape = shape.into();
-    let (fan_in, _) = fans("init::kaiming_uniform", &shape)?;
+    let op = "init::kaiming_uniform";
+    check_options(op, &[("the magnitude of a", a.abs())])?;
+    let (fan_in, _) = fans(op, &shape)?;
     uniform(shape, (6.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
 }
 
@@ -145,7 +150,9 @@ pub fn kaiming_normal<B: Backend>(
     rng: &mut Rng,
 ) -> Result<Tensor<B>> {
     let shape = shape.into();
-    let (fan_in, _) = fans("init::kaiming_normal", &shape)?;
+    let op = "init::kaiming_normal";
+    check_options(op, &[("the magnitude of a", a.abs())])?;
+    let (fan_in, _) = fans(op, &shape)?;
     normal(shape, 0.0, (2.0 / ((1.0 + a * a) * fan_in.max(1.0))).sqrt(), dtype, rng)
 }
 
@@ -156,8 +163,9 @@ fn fans(op: &'static str, shape: &Shape) -> Result<(f64, f64)> {
         let reason = "expected at least two axes, [outputs, inputs, …]";
         return Err(Error::InvalidShape { op, shape: *shape, reason });
     };
-    let window: usize = window.iter().product();
-    Ok(((inputs * window) as f64, (outputs * window) as f64))
+    // Of a shape without elements, the other extents may be of any size.
+    let window: f64 = window.iter().map(|&extent| extent as f64).product();
+    Ok((inputs as f64 * window, outputs as f64 * window))
 }
 
 fn check_float(op: &'static str, shape: &Shape, dtype: DType) -> Result<()> {

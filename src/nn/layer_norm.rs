@@ -4,7 +4,7 @@ use super::{Module, init};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Result, check_options};
 use crate::tensor::Tensor;
 
 /// Layer normalization: `(x - mean) / √(variance + eps) · weight + bias` over the last axis, of
@@ -28,7 +28,7 @@ pub struct LayerNorm<B: Backend = CpuBackend> {
     /// Added to the variance.
     pub eps: f64,
 }
-crate::module!(LayerNorm<B> { weight, bias; skip eps });
+crate::module!(LayerNorm<B> { weight: parameter, bias: parameter; skip eps });
 
 /// Options of [`LayerNorm::with_options`].
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +61,11 @@ impl<B: Backend> LayerNorm<B> {
     /// Creates a layer with options.
     ///
     /// # Errors
-    /// Errors of tensor creation.
+    /// Errors of tensor creation; [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless
+    /// `eps` is finite and at least 0.
     pub fn with_options(width: usize, options: LayerNormOptions) -> Result<Self> {
         let LayerNormOptions { weight, bias, eps, dtype } = options;
+        check_options("layer_norm", &[("eps", eps)])?;
         Ok(LayerNorm {
             weight: weight.then(|| init::ones(width, dtype)).transpose()?,
             bias: bias.then(|| init::zeros(width, dtype)).transpose()?,

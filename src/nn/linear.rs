@@ -33,7 +33,7 @@ pub struct Linear<B: Backend = CpuBackend> {
     /// `[outputs]`.
     pub bias: Option<Tensor<B>>,
 }
-crate::module!(Linear<B> { weight, bias });
+crate::module!(Linear<B> { weight: parameter, bias: parameter });
 
 /// Options of [`Linear::with_options`].
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use super::{Module, init};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Result, check_options};
 use crate::tensor::Tensor;
 
 /// Root-mean-square normalization: `x / √(mean(x²) + eps) · weight` over the last axis, of extent
@@ -26,7 +26,7 @@ pub struct RmsNorm<B: Backend = CpuBackend> {
     /// Added to the mean of the squares.
     pub eps: f64,
 }
-crate::module!(RmsNorm<B> { weight; skip eps });
+crate::module!(RmsNorm<B> { weight: parameter; skip eps });
 
 /// Options of [`RmsNorm::with_options`].
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +57,11 @@ impl<B: Backend> RmsNorm<B> {
     /// Creates a layer with options.
     ///
     /// # Errors
-    /// Errors of tensor creation.
+    /// Errors of tensor creation; [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless
+    /// `eps` is finite and at least 0.
     pub fn with_options(width: usize, options: RmsNormOptions) -> Result<Self> {
         let RmsNormOptions { weight, eps, dtype } = options;
+        check_options("rms_norm", &[("eps", eps)])?;
         Ok(RmsNorm { weight: weight.then(|| init::ones(width, dtype)).transpose()?, eps })
     }
 }

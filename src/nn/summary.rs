@@ -19,8 +19,21 @@ pub struct SummaryRow {
     pub dtype: DType,
     /// Parameter or buffer.
     pub kind: Kind,
+    /// Whether it is trained.
+    pub tracking: Tracking,
     /// For a tied parameter, the path of its first occurrence, under which it is counted.
     pub tied: Option<String>,
+}
+
+/// Whether a tensor of a model is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tracking {
+    /// Gradients are computed for it.
+    Tracked,
+    /// A parameter frozen by [`nn::freeze`](super::freeze).
+    Frozen,
+    /// A buffer, or a parameter whose layer expects it to be tracked: a step of an optimizer is then an error.
+    Untracked,
 }
 
 /// The tensors of a model, as listed by [`summary`]. `Display` prints them as a table.
@@ -45,6 +58,12 @@ impl Summary {
         self.counted(Kind::Parameter).map(SummaryRow::bytes).sum()
     }
 
+    /// Number of elements of the parameters that are frozen.
+    pub fn frozen(&self) -> usize {
+        let rows = self.counted(Kind::Parameter);
+        rows.filter(|row| row.tracking == Tracking::Frozen).map(|row| row.shape.numel()).sum()
+    }
+
     /// Number of elements of all buffers.
     pub fn buffers(&self) -> usize {
         self.counted(Kind::Buffer).map(|row| row.shape.numel()).sum()
@@ -60,9 +79,19 @@ impl SummaryRow {
     fn bytes(&self) -> usize {
         self.shape.numel() * self.dtype.size()
     }
+
+    /// A parameter that is not trained, in the last column of the table.
+    fn note(&self) -> &'static str {
+        match (self.kind, self.tracking) {
+            (Kind::Parameter, Tracking::Frozen) => "frozen",
+            (Kind::Parameter, Tracking::Untracked) => "not tracked",
+            _ => "",
+        }
+    }
 }
 
-/// Lists the tensors of a model.
+/// Lists the tensors of a model. Parameters that are not trained are marked: frozen ones, and those that are not
+/// tracked.
 ///
 /// ```
 /// use swath::nn::{self, Linear};
@@ -81,19 +110,24 @@ impl SummaryRow {
 pub fn summary<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Summary {
     let (mut rows, mut first_path) = (Vec::new(), HashMap::new());
     for_each_tensor(model, |path, tensor, kind| {
-        let tied = tensor.node().and_then(|node| match first_path.get(&node.id()) {
+        let tied = tensor.identity().and_then(|id| match first_path.get(&id) {
             Some(first) => Some(String::clone(first)),
-            None => first_path.insert(node.id(), path.to_owned()).and(None),
+            None => first_path.insert(id, path.to_owned()).and(None),
         });
+        let tracking = match (tensor.is_tracked(), tensor.is_frozen()) {
+            (true, _) => Tracking::Tracked,
+            (_, true) => Tracking::Frozen,
+            _ => Tracking::Untracked,
+        };
         let (path, shape, dtype) = (path.to_owned(), *tensor.shape(), tensor.dtype());
-        rows.push(SummaryRow { path, shape, dtype, kind, tied });
+        rows.push(SummaryRow { path, shape, dtype, kind, tracking, tied });
     });
     Summary { rows }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heads = ["path", "shape", "dtype", "parameters", "bytes"].map(str::to_owned);
+        let heads = ["path", "shape", "dtype", "parameters", "bytes", ""].map(str::to_owned);
         let mut lines = vec![heads];
         for row in &self.rows {
             let (count, bytes) = match (&row.tied, row.kind) {
@@ -102,10 +136,11 @@ impl fmt::Display for Summary {
                 (None, Kind::Buffer) => ("buffer".to_owned(), row.bytes().to_string()),
             };
             let (shape, dtype) = (row.shape.to_string(), row.dtype.to_string());
-            lines.push([row.path.clone(), shape, dtype, count, bytes]);
+            lines.push([row.path.clone(), shape, dtype, count, bytes, row.note().to_owned()]);
         }
         let total = |name: &str, count: usize, bytes: usize| {
-            [name.into(), String::new(), String::new(), count.to_string(), bytes.to_string()]
+            let (count, bytes) = (count.to_string(), bytes.to_string());
+            [name.into(), String::new(), String::new(), count, bytes, String::new()]
         };
         lines.push(total("parameters", self.parameters(), self.parameter_bytes()));
         if self.rows.iter().any(|row| row.kind == Kind::Buffer) {
@@ -117,8 +152,9 @@ impl fmt::Display for Summary {
         };
         let [path, shape, dtype, count, bytes] = [0, 1, 2, 3, 4].map(width);
         for line in &lines {
-            let [a, b, c, d, e] = line;
-            let line = format!("{a:path$}  {b:shape$}  {c:dtype$}  {d:>count$}  {e:>bytes$}");
+            let [a, b, c, d, e, note] = line;
+            let line =
+                format!("{a:path$}  {b:shape$}  {c:dtype$}  {d:>count$}  {e:>bytes$}  {note}");
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())

@@ -106,7 +106,7 @@ impl<B: Backend> TransformerBlock<B> {
     ///
     /// # Errors
     /// As for [`TransformerBlock::new`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument)
-    /// unless `0 <= dropout < 1`.
+    /// unless `0 <= dropout < 1`, and `eps` is finite and at least 0.
     pub fn with_options(
         width: usize,
         heads: usize,
@@ -115,7 +115,7 @@ impl<B: Backend> TransformerBlock<B> {
     ) -> Result<Self> {
         let TransformerBlockOptions { hidden, activation, causal, dropout, eps, bias, dtype } =
             options;
-        let hidden = hidden.unwrap_or(4 * width);
+        let hidden = hidden.unwrap_or(width.saturating_mul(4));
         let attention = MultiHeadAttentionOptions { causal, dropout, bias, dtype };
         let norm = LayerNormOptions { weight: true, bias, eps, dtype };
         let linear = LinearOptions { bias, dtype };

@@ -14,9 +14,9 @@ use crate::tensor::Tensor;
 /// The role of a tensor in its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Trained by an optimizer: a tracked leaf.
+    /// Trained by an optimizer, which expects a tracked leaf, or frozen by [`freeze`](super::freeze).
     Parameter,
-    /// Saved with the model but not trained: running statistics, counters, frozen weights.
+    /// Saved with the model but not trained: running statistics, counters.
     Buffer,
 }
 
@@ -28,6 +28,11 @@ pub trait Visitor<B: Backend> {
     fn leave(&mut self);
     /// Visits a tensor. Its name is the last step entered.
     fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind);
+    /// Visits a counter, a seed or the like, a buffer that a file of the model may lack. Visits a
+    /// buffer by default.
+    fn counter(&mut self, tensor: &Tensor<B>) {
+        self.tensor(tensor, Kind::Buffer);
+    }
     /// Called with the training flag of a layer. The flag can be set through a shared reference, so
     /// that parts held by an [`Arc`] can be switched too.
     fn training(&mut self, _flag: &AtomicBool) {}
@@ -46,6 +51,10 @@ pub trait VisitorMut<B: Backend> {
     fn leave(&mut self);
     /// Visits a tensor. Its name is the last step entered.
     fn tensor(&mut self, tensor: &mut Tensor<B>, kind: Kind);
+    /// Visits a counter like [`Visitor::counter`].
+    fn counter(&mut self, tensor: &mut Tensor<B>) {
+        self.tensor(tensor, Kind::Buffer);
+    }
     /// Called for a part that cannot be changed, with the reason: more than one [`Arc`] holds it,
     /// or this thread has a guard of a [`Shared`](super::Shared). The name of the part is the last
     /// step entered.
@@ -103,17 +112,20 @@ pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     }
 }
 
-/// A tracked tensor is a parameter, an untracked one a buffer.
+/// A tracked or frozen tensor is a parameter; another one is a buffer, unless
+/// [`module!`](crate::module) declares its field a parameter.
 impl<B: Backend> Visit<B> for Tensor<B> {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
-        let kind = if self.is_tracked() { Kind::Parameter } else { Kind::Buffer };
-        visitor.tensor(self, kind);
+        visitor.tensor(self, kind_of(self));
     }
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
-        let kind = if self.is_tracked() { Kind::Parameter } else { Kind::Buffer };
-        visitor.tensor(self, kind);
+        visitor.tensor(self, kind_of(self));
     }
+}
+
+fn kind_of<B: Backend>(x: &Tensor<B>) -> Kind {
+    if x.is_tracked() || x.is_frozen() { Kind::Parameter } else { Kind::Buffer }
 }
 
 /// The training flag of a layer, which holds no tensor.
@@ -294,6 +306,24 @@ pub fn for_each_tensor_mut<B: Backend>(
     each.result
 }
 
+/// Calls `f(path)` for every counter of a model.
+pub(crate) fn for_each_counter<B: Backend>(model: &(impl Visit<B> + ?Sized), f: impl FnMut(&str)) {
+    struct Counters<F>(Path, F);
+    impl<B: Backend, F: FnMut(&str)> Visitor<B> for Counters<F> {
+        fn enter(&mut self, name: &str) {
+            self.0.enter(name);
+        }
+        fn leave(&mut self) {
+            self.0.leave();
+        }
+        fn tensor(&mut self, _tensor: &Tensor<B>, _kind: Kind) {}
+        fn counter(&mut self, _tensor: &Tensor<B>) {
+            (self.1)(self.0.as_str());
+        }
+    }
+    model.visit(&mut Counters(Path::default(), f));
+}
+
 struct Each<F> {
     path: Path,
     f: F,
@@ -327,6 +357,11 @@ impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<
 /// `skip`, the fields without tensors. All fields must be named, so that a forgotten one is a
 /// compile error.
 ///
+/// A tensor without a role is a parameter while it is tracked, and else a buffer. In a field with the role
+/// `parameter`, a tensor of floats that is neither tracked nor frozen is an error of
+/// [`Optimizer::step`](crate::optim::Optimizer::step), instead of being left untrained. A file may
+/// lack the fields with the role `counter`.
+///
 /// ```
 /// use swath::prelude::*;
 /// struct Mlp<B: Backend> {
@@ -334,7 +369,7 @@ impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<
 ///     bias: Option<Tensor<B>>,
 ///     width: usize,
 /// }
-/// swath::module!(Mlp<B> { weights, bias; skip width });
+/// swath::module!(Mlp<B> { weights: parameter, bias: parameter; skip width });
 ///
 /// struct OnCpu {
 ///     weight: Tensor<CpuBackend>,
@@ -352,22 +387,26 @@ impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<
 /// ```
 #[macro_export]
 macro_rules! module {
-    ($Name:ident<$B:ident> { $($part:ident),* $(,)? $(; skip $($other:ident),+ $(,)?)? }) => {
+    ($Name:ident<$B:ident> {
+        $($part:ident $(: $role:ident)?),* $(,)? $(; skip $($other:ident),+ $(,)?)?
+    }) => {
         impl<$B: $crate::Backend> $crate::nn::Visit<$B> for $Name<$B> {
-            $crate::module!(@methods $B { $($part),*; $($($other),+)? });
+            $crate::module!(@methods $B { $($part [$($role)?]),*; $($($other),+)? });
         }
     };
-    ($Name:ident: $B:ty { $($part:ident),* $(,)? $(; skip $($other:ident),+ $(,)?)? }) => {
+    ($Name:ident: $B:ty {
+        $($part:ident $(: $role:ident)?),* $(,)? $(; skip $($other:ident),+ $(,)?)?
+    }) => {
         impl $crate::nn::Visit<$B> for $Name {
-            $crate::module!(@methods $B { $($part),*; $($($other),+)? });
+            $crate::module!(@methods $B { $($part [$($role)?]),*; $($($other),+)? });
         }
     };
-    (@methods $B:ty { $($part:ident),*; $($other:ident),* }) => {
+    (@methods $B:ty { $($part:ident $role:tt),*; $($other:ident),* }) => {
         fn visit(&self, visitor: &mut dyn $crate::nn::Visitor<$B>) {
             let Self { $($part,)* $($other: _,)* } = self;
             $(
                 visitor.enter(stringify!($part));
-                $crate::nn::Visit::<$B>::visit($part, visitor);
+                $crate::module!(@visit visit $role $part, visitor, $B);
                 visitor.leave();
             )*
             let _ = visitor;
@@ -376,10 +415,19 @@ macro_rules! module {
             let Self { $($part,)* $($other: _,)* } = self;
             $(
                 visitor.enter(stringify!($part));
-                $crate::nn::Visit::<$B>::visit_mut($part, visitor);
+                $crate::module!(@visit visit_mut $role $part, visitor, $B);
                 visitor.leave();
             )*
             let _ = visitor;
         }
+    };
+    (@visit $visit:ident [] $part:ident, $visitor:ident, $B:ty) => {
+        $crate::nn::Visit::<$B>::$visit($part, $visitor);
+    };
+    (@visit $visit:ident [parameter] $part:ident, $visitor:ident, $B:ty) => {
+        $crate::nn::Visit::<$B>::$visit($part, &mut $crate::nn::role::Parameters(&mut *$visitor));
+    };
+    (@visit $visit:ident [counter] $part:ident, $visitor:ident, $B:ty) => {
+        $crate::nn::Visit::<$B>::$visit($part, &mut $crate::nn::role::Counters(&mut *$visitor));
     };
 }

@@ -78,6 +78,10 @@ impl<B: Backend> Update<B> for AdagradOptions {
         check_options("adagrad", &numbers)
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn state(&self) -> &'static [&'static str] {
         &["sum"]
     }

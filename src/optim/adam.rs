@@ -80,6 +80,10 @@ macro_rules! options {
                 check_shares($name, &[("betas[0]", beta1), ("betas[1]", beta2)])
             }
 
+            fn is_elementwise(&self) -> bool {
+                true
+            }
+
             fn state(&self) -> &'static [&'static str] {
                 &["exp_avg", "exp_avg_sq"]
             }

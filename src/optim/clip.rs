@@ -1,22 +1,39 @@
-//! [`clip_grad_norm`].
+//! [`clip_grad_norm`], [`clip_grad_norm_with`].
 
 use crate::autodiff::Gradients;
 use crate::autodiff::gradients::IdSet;
 use crate::autodiff::scratch;
-use crate::backend::{Arg, Backend};
-use crate::dtype::Scalar;
+use crate::backend::{Arg, Backend, TensorData};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::{Kind, Visit, Visitor};
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::tensor::Tensor;
 
+/// Options of [`clip_grad_norm_with`].
+#[derive(Clone, Copy, Debug)]
+pub struct ClipOptions {
+    /// The largest norm; 1 by default. An infinite one clips nothing.
+    pub max_norm: f64,
+    /// Makes a norm that is not finite an error, instead of returning it; false by default.
+    pub error_if_nonfinite: bool,
+}
+
+impl Default for ClipOptions {
+    fn default() -> Self {
+        ClipOptions { max_norm: 1.0, error_if_nonfinite: false }
+    }
+}
+
 /// Scales the gradients of a model's parameters so that their total norm, as of one vector, is at
 /// most `max_norm`, and returns the norm before scaling.
 ///
-/// As in PyTorch, the factor is `max_norm / (norm + 1e-6)` if that is below 1. Squares are
-/// accumulated in `f64` (on a GPU in `f32`), in the order of the model's parameters. A parameter counts once; one
-/// without a gradient does not count. If the norm is not finite, the gradients are unchanged: check
-/// it before a step.
+/// As in PyTorch, the factor is `max_norm / (norm + 1e-6)` if that is below 1; for a norm below
+/// 1e-6, the summand is 1e-6 times the norm. Like [`Tensor::norm`], the norm is finite if it is a
+/// finite float: squares are accumulated in `f64` (on a GPU in `f32`), in the order of the model's
+/// parameters, and of scaled gradients if they overflow or underflow. A parameter counts once; one
+/// without a gradient does not count. If the norm is not finite, the gradients are unchanged, and a
+/// step would make the parameters NaN: check it, or use [`clip_grad_norm_with`].
 ///
 /// ```
 /// use swath::nn::{Linear, Module};
@@ -38,38 +55,64 @@ pub fn clip_grad_norm<B: Backend>(
     grads: &mut Gradients<B>,
     max_norm: f64,
 ) -> Result<f64> {
-    let invalid = |reason| Error::InvalidArgument { op: "clip_grad_norm", reason };
+    clip_grad_norm_with(model, grads, ClipOptions { max_norm, ..Default::default() })
+}
+
+/// Like [`clip_grad_norm`], with options.
+///
+/// ```
+/// use swath::optim::{self, ClipOptions};
+/// use swath::prelude::*;
+///
+/// let w = tensor![1.0].requires_grad();
+/// let mut grads = w.sub(1.0)?.log()?.sum(None, false)?.backward()?;
+/// let options = ClipOptions { max_norm: 1.0, error_if_nonfinite: true };
+/// let error = optim::clip_grad_norm_with(&w, &mut grads, options).unwrap_err();
+/// assert!(error.to_string().contains("the norm of the gradients is inf"));
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`clip_grad_norm`]; [`Error::InvalidArgument`] for a norm that is NaN or infinite, if the
+/// options say so. The gradients are then unchanged.
+pub fn clip_grad_norm_with<B: Backend>(
+    model: &(impl Visit<B> + ?Sized),
+    grads: &mut Gradients<B>,
+    options: ClipOptions,
+) -> Result<f64> {
+    let max_norm = options.max_norm;
     if max_norm.is_nan() || max_norm < 0.0 {
         return Err(invalid(format!("max_norm must be at least 0, got {max_norm}")));
     }
     let mut leaves: Vec<Tensor<B>> = scratch::take();
     let norm = match for_each_leaf(model, |x| leaves.push(x.clone())) {
         Some(locked) => Err(invalid(format!("a part of the model {locked}"))),
-        None => B::engine_clip(&leaves, grads, max_norm),
+        None => B::engine_clip(&leaves, grads, options),
     };
     leaves.clear();
     scratch::give(leaves);
     norm
 }
 
+fn invalid(reason: String) -> Error {
+    Error::InvalidArgument { op: "clip_grad_norm", reason }
+}
+
 impl<B: Backend> Tensor<B> {
     pub(crate) fn clip_body(
         leaves: &[Tensor<B>],
         grads: &mut Gradients<B>,
-        max_norm: f64,
+        options: ClipOptions,
     ) -> Result<f64> {
-        // Added up where they are, so that a device that computes later is waited for once.
-        let mut total: Option<B::Tensor> = None;
-        for gradient in leaves.iter().filter_map(|x| grads.get(x)) {
-            let squares = sum_of_squares(gradient)?;
-            total = Some(match total {
-                None => squares,
-                Some(total) => B::binary(BinaryOp::Add, Arg::Owned(total), &squares)?,
-            });
+        let norm = total_norm(leaves, grads)?;
+        if options.error_if_nonfinite && !norm.is_finite() {
+            let reason = format!(
+                "the norm of the gradients is {norm}, so they cannot be clipped to {}",
+                options.max_norm
+            );
+            return Err(invalid(reason));
         }
-        let squares = total.as_ref().map_or(Ok(Scalar::Float(0.0)), B::item)?;
-        let norm = squares.to_f64().sqrt();
-        let factor = max_norm / (norm + 1e-6);
+        let factor = options.max_norm / (norm + if norm < 1e-6 { 1e-6 * norm } else { 1e-6 });
         if norm.is_finite() && factor < 1.0 {
             leaves.iter().try_for_each(|x| grads.scale_wrt(x, factor))?;
         }
@@ -77,11 +120,49 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<B::Tensor> {
+/// The norm of all gradients together.
+fn total_norm<B: Backend>(leaves: &[Tensor<B>], grads: &Gradients<B>) -> Result<f64> {
+    // Added up where they are, so that a device that computes later is waited for once.
+    let mut total: Option<B::Tensor> = None;
+    for gradient in leaves.iter().filter_map(|x| grads.get(x)) {
+        let squares = sum_of_squares(gradient)?;
+        total = Some(match total {
+            None => squares,
+            Some(total) => B::binary(BinaryOp::Add, Arg::Owned(total), &squares)?,
+        });
+    }
+    let Some(total) = total else { return Ok(0.0) };
+    // The square of a smaller norm has terms near the smallest normal number, which have lost digits.
+    let least = if total.dtype() == DType::F64 { 2f64.powi(-480) } else { 2f64.powi(-45) };
+    let norm = B::item(&total)?.to_f64().sqrt();
+    if norm.is_finite() && norm >= least {
+        return Ok(norm);
+    }
+    let mut norms = Vec::new();
+    for gradient in leaves.iter().filter_map(|x| grads.get(x)) {
+        let norm = Tensor::<B>::from_data(wide(gradient)?).norm(2.0, None, false)?;
+        norms.push(B::item(norm.data())?.to_f64());
+    }
+    let largest = norms.iter().copied().fold(0.0, f64::max);
+    if largest == 0.0 || !norms.iter().all(|norm| norm.is_finite()) {
+        return Ok(norms.iter().sum());
+    }
+    // By a power of two, without rounding: squares are then neither infinite nor 0, if they matter.
+    let scale = 2f64.powi(-largest.log2().floor().clamp(-1000.0, 1000.0) as i32);
+    let squares: f64 = norms.iter().map(|norm| (norm * scale) * (norm * scale)).sum();
+    Ok(squares.sqrt() / scale)
+}
+
+/// The values in the widest dtype of the backend.
+fn wide<B: Backend>(x: &Tensor<B>) -> Result<B::Tensor> {
     let widest = B::wide(Some(x.data()));
-    let wide = match x.dtype() == widest {
+    if x.dtype() == widest { Ok(x.data().clone()) } else { B::cast(x.data(), widest) }
+}
+
+fn sum_of_squares<B: Backend>(x: &Tensor<B>) -> Result<B::Tensor> {
+    let wide = match x.dtype() == B::wide(Some(x.data())) {
         true => B::unary(UnaryOp::Square, x.data())?,
-        false => B::unary(UnaryOp::Square, Arg::Owned(B::cast(x.data(), widest)?))?,
+        false => B::unary(UnaryOp::Square, Arg::Owned(wide(x)?))?,
     };
     B::sum(&wide, None, false)
 }

@@ -65,6 +65,10 @@ impl<B: Backend> Update<B> for LionOptions {
         check_shares("lion", &[("betas[0]", beta1), ("betas[1]", beta2)])
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn state(&self) -> &'static [&'static str] {
         &["exp_avg"]
     }

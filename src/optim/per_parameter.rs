@@ -24,7 +24,7 @@ use crate::backend::cpu::CpuBackend;
 use crate::backend::{Backend, TensorData};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::nn::{Kind, Visit, for_each_tensor_mut};
+use crate::nn::{Kind, Visit, for_each_tensor_mut, is_trained, not_a_leaf};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -114,7 +114,7 @@ impl<B: Backend> Tensor<B> {
         let mut updated: IdMap<Tensor<B>> = scratch::take();
         let mut addresses: IdSet = scratch::take();
         let mut result = for_each_tensor_mut(model, |path, tensor, kind| {
-            if kind == Kind::Parameter {
+            if is_trained(update.name(), path, tensor, kind)? {
                 let count = counts.entry(check(update, slots, path, tensor, grads)?).or_default();
                 *count += usize::from(addresses.insert((&raw const *tensor).addr() as u64));
             }
@@ -175,8 +175,7 @@ fn check<B: Backend>(
 ) -> Result<u64> {
     let op = update.name();
     let Some(node) = tensor.node().filter(|node| node.is_leaf()) else {
-        let reason = format!("`{path}` is the result of an operation, not a leaf");
-        return Err(Error::InvalidArgument { op, reason });
+        return Err(not_a_leaf(op, path));
     };
     if let Err(error) = grads.wrt(tensor) {
         let reason = match error {
@@ -284,7 +283,13 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
             Some((_, entry)) => entry == STEP || names.contains(&entry),
             None => name == LEARNING_RATE,
         };
-        let mut entries: BTreeMap<String, Tensor<B>> = state.into_iter().collect();
+        let mut entries: BTreeMap<String, Tensor<B>> = BTreeMap::new();
+        for (name, x) in state {
+            if entries.contains_key(&name) {
+                return Err(invalid(format!("`{name}` appears twice")));
+            }
+            entries.insert(name, x);
+        }
         if let Some(name) = entries.keys().find(|name| !is_known(name)) {
             return Err(invalid(format!("unknown entry `{name}`")));
         }

@@ -92,6 +92,10 @@ impl<B: Backend> Update<B> for RmsPropOptions {
         check_shares(op, &[("alpha", self.alpha)])
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn state(&self) -> &'static [&'static str] {
         match (self.momentum != 0.0, self.centered) {
             (false, false) => &["square_avg"],

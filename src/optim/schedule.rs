@@ -1,7 +1,10 @@
 //! Learning rate schedules: pure functions of the step, so that there is nothing to save, with the
-//! same bits on every machine.
+//! same bits on every machine. Their constructors check rates at once; a rate that is invalid all
+//! the same is an error of the optimizer's step.
 
 use swath_kernels::power;
+
+use crate::error::{Result, check_options};
 
 /// A learning rate for each step.
 ///
@@ -9,6 +12,13 @@ use swath_kernels::power;
 pub trait Schedule {
     /// The learning rate of a step, counted from 0.
     fn rate(&self, step: u64) -> f64;
+}
+
+/// Fails unless the first rate of a schedule, and what else it is made of, is finite and at least 0.
+fn check<S: Schedule>(op: &'static str, options: &[(&str, f64)], schedule: S) -> Result<S> {
+    check_options(op, options)?;
+    check_options(op, &[("the first rate", schedule.rate(0))])?;
+    Ok(schedule)
 }
 
 impl Schedule for f64 {
@@ -34,6 +44,17 @@ pub struct CosineSchedule {
     pub floor: f64,
     /// Number of steps of the decay.
     pub steps: u64,
+}
+
+impl CosineSchedule {
+    /// Creates a schedule whose rates optimizers accept.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless both rates are finite and at least 0.
+    pub fn new(peak: f64, floor: f64, steps: u64) -> Result<Self> {
+        let options = [("peak", peak), ("floor", floor)];
+        check("cosine_schedule", &options, CosineSchedule { peak, floor, steps })
+    }
 }
 
 impl Schedule for CosineSchedule {
@@ -67,6 +88,17 @@ pub struct WarmupSchedule<S> {
     pub then: S,
 }
 
+impl<S: Schedule> WarmupSchedule<S> {
+    /// Creates a schedule whose rates optimizers accept, if those of `then` are.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless the first rate of `then` is
+    /// finite and at least 0.
+    pub fn new(warmup: u64, then: S) -> Result<Self> {
+        check("warmup_schedule", &[], WarmupSchedule { warmup, then })
+    }
+}
+
 impl<S: Schedule> Schedule for WarmupSchedule<S> {
     fn rate(&self, step: u64) -> f64 {
         match step.checked_sub(self.warmup) {
@@ -92,6 +124,18 @@ pub struct StepSchedule {
     pub factor: f64,
     /// Number of steps of a stage; 0 for a single stage.
     pub every: u64,
+}
+
+impl StepSchedule {
+    /// Creates a schedule whose rates optimizers accept.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless rate and factor are finite
+    /// and at least 0.
+    pub fn new(initial: f64, factor: f64, every: u64) -> Result<Self> {
+        let options = [("initial", initial), ("factor", factor)];
+        check("step_schedule", &options, StepSchedule { initial, factor, every })
+    }
 }
 
 impl Schedule for StepSchedule {

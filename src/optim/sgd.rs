@@ -88,6 +88,10 @@ impl<B: Backend> Update<B> for SgdOptions {
         Ok(())
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn state(&self) -> &'static [&'static str] {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }

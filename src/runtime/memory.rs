@@ -23,6 +23,7 @@ mod pool;
 
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytemuck::Pod;
 use swath_kernels::poison::{POISON, poisons, set_poisons};
@@ -74,6 +75,18 @@ impl fmt::Display for PoolStats {
             self.high_water_bytes as f64 / MIB,
         )
     }
+}
+
+/// Number of changes in place that had to copy.
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a change in place that copies the storage because another tensor shares it.
+pub(crate) fn count_copy() {
+    COPIES.fetch_add(1, Relaxed);
+}
+
+pub(crate) fn copies() -> u64 {
+    COPIES.load(Relaxed)
 }
 
 fn bytes_of(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
@@ -139,7 +152,7 @@ impl Buffer {
         let bytes = bytes_of(op, shape, dtype)?;
         match Buffer::take(bytes)? {
             Some(buffer) => Ok(buffer.poisoned(Some(dtype))),
-            None => Err(Error::OutOfMemory { op, bytes }),
+            None => Err(Error::OutOfMemory { op, bytes, shape: Some(*shape) }),
         }
     }
 
@@ -154,7 +167,7 @@ impl Buffer {
         crate::runtime::check()?;
         let bytes = bytes_of(op, shape, dtype)?;
         let block = allocate(system_layout(exact_bytes(bytes)));
-        let block = block.ok_or(Error::OutOfMemory { op, bytes })?;
+        let block = block.ok_or(Error::OutOfMemory { op, bytes, shape: Some(*shape) })?;
         Ok(Buffer { block, bytes, class: None }.poisoned(Some(dtype)))
     }
 

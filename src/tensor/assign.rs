@@ -79,7 +79,9 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Replaces a slice of this tensor as [`slice_assign`](Tensor::slice_assign) does: in place if nothing else shares
-    /// the storage, else in a copy. For what grows or changes from step to step, such as a cache of keys and values.
+    /// the storage, such as a clone or a view; else in a copy, which
+    /// [`runtime::info`](crate::runtime::info) counts. For what grows or changes from step to step,
+    /// such as a cache of keys and values.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -192,7 +192,7 @@ impl<B: Backend> Tensor<B> {
         if distinct && n > columns && rows > 0 {
             return Err(too_few(0));
         }
-        let indices = reserved(op, out.numel())?;
+        let indices = reserved(op, out.numel()).map_err(|error| error.of_shape(&out))?;
         let drawn = rng.weighted_indices(&weights, columns, [rows, n], distinct, indices);
         Tensor::from_vec(drawn.map_err(too_few)?, out)
     }

@@ -290,7 +290,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let count = shape.numel();
         let host: HostData = for_dtype!(dtype, T => {
-            let mut values = reserved(op, count)?;
+            let mut values = reserved(op, count).map_err(|error| error.of_shape(&shape))?;
             values.extend((0..count).map(|i| T::from_scalar(value(i))));
             T::into_host(values)
         });
@@ -308,7 +308,8 @@ impl<B: Backend> Tensor<B> {
     pub fn rand(shape: impl Into<Shape>, range: Range<f64>, rng: &mut Rng) -> Result<Self> {
         let shape = shape.into();
         shape.validate("rand")?;
-        let values = rng.uniform_vec::<f32>(shape.numel(), range)?;
+        let values =
+            rng.uniform_vec::<f32>(shape.numel(), range).map_err(|error| error.of_shape(&shape))?;
         Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
     }
 
@@ -333,7 +334,7 @@ impl<B: Backend> Tensor<B> {
             }
             dtype => Tensor::rand(self.shape(), range, rng)?.to_dtype(dtype),
         };
-        drawn().map_err(|error| error.named(op))
+        drawn().map_err(|error| error.of_shape(self.shape()).named(op))
     }
 
     /// Draws integers from `range` with equal probabilities, with dtype `I64`.
@@ -350,7 +351,8 @@ impl<B: Backend> Tensor<B> {
     pub fn randint(shape: impl Into<Shape>, range: Range<i64>, rng: &mut Rng) -> Result<Self> {
         let shape = shape.into();
         shape.validate("randint")?;
-        let values = rng.integer_vec(shape.numel(), range)?;
+        let values =
+            rng.integer_vec(shape.numel(), range).map_err(|error| error.of_shape(&shape))?;
         Ok(Tensor::from_data(B::from_host(HostData::I64(values), shape)?))
     }
 
@@ -390,7 +392,8 @@ impl<B: Backend> Tensor<B> {
     pub fn randn(shape: impl Into<Shape>, rng: &mut Rng) -> Result<Self> {
         let shape = shape.into();
         shape.validate("randn")?;
-        let values = rng.normal_vec::<f32>(shape.numel())?;
+        let values =
+            rng.normal_vec::<f32>(shape.numel()).map_err(|error| error.of_shape(&shape))?;
         Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
     }
 }

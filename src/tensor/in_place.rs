@@ -16,8 +16,10 @@ macro_rules! assignments {
     ($($(#[$doc:meta])* $Trait:ident $method:ident $Variant:ident;)*) => {
         /// # Arithmetic in place
         ///
-        /// The storage is overwritten if no other tensor shares it, else replaced. The operand broadcasts to
-        /// this tensor's shape. Changes in place are not recorded, so a tracked tensor or operand is an error.
+        /// The storage is overwritten if no other tensor shares it, such as a clone, a view, or the
+        /// operand of a recorded operation; else the values are copied to new storage, which
+        /// [`runtime::info`](crate::runtime::info) counts. The operand broadcasts to this tensor's
+        /// shape. Changes in place are not recorded, so a tracked tensor or operand is an error.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*

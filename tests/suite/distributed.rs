@@ -12,7 +12,7 @@ use swath::prelude::*;
 type T = Tensor<CpuBackend>;
 
 /// Runs `f` on every rank of a world; returns the results by rank.
-fn on_ranks<R: Send>(size: usize, f: impl Fn(World) -> R + Sync) -> Vec<R> {
+pub(crate) fn on_ranks<R: Send>(size: usize, f: impl Fn(World) -> R + Sync) -> Vec<R> {
     let f = &f;
     thread::scope(|scope| {
         let ranks = World::local(size).unwrap().into_iter();

@@ -62,6 +62,7 @@ mod support;
 mod tensor;
 mod testing;
 mod trace;
+mod training_faults;
 mod walks;
 
 #[global_allocator]

@@ -199,7 +199,7 @@ pub(super) fn slice_assign(
     if source.numel() == 0 {
         return Ok(());
     }
-    if !x.is_contiguous() || !x.is_unique() {
+    if x.must_copy() || !x.is_contiguous() {
         *x = copy::copied(op, x)?.finish();
     }
     let start = x.layout().offset();

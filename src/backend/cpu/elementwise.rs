@@ -75,7 +75,7 @@ pub(super) fn unary(op: UnaryOp, mut x: [Arg<'_, CpuTensor>; 1]) -> Result<CpuTe
 /// by zero is noticed after other quotients are written, so quotients get new memory.
 pub(super) fn assign(op: BinaryOp, x: &mut CpuTensor, b: Arg<'_, CpuTensor>) -> Result<()> {
     let is_total = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
-    if !x.is_reusable() || !(is_total || x.dtype().is_float()) {
+    if x.must_copy() || !x.is_reusable() || !(is_total || x.dtype().is_float()) {
         *x = binary(op, [Arg::Ref(&*x), b])?;
         return Ok(());
     }

@@ -9,7 +9,7 @@ use crate::backend::{Arg, TensorData, check_dtype};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::runtime::memory::Buffer;
+use crate::runtime::memory::{self, Buffer};
 use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
@@ -118,6 +118,16 @@ impl CpuTensor {
     /// True if no other tensor shares the memory.
     pub(super) fn is_unique(&self) -> bool {
         self.0.is_unique() && self.owner().0.is_unique()
+    }
+
+    /// True if a change in place has to copy the elements because another tensor shares the memory.
+    /// Such copies are counted.
+    pub(super) fn must_copy(&self) -> bool {
+        let is_shared = !self.is_unique();
+        if is_shared {
+            memory::count_copy();
+        }
+        is_shared
     }
 
     /// True if the elements fill the memory in row-major order, and no other tensor shares it.

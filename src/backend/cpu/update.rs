@@ -67,7 +67,7 @@ fn step<T: Working>(
 
 /// Copies the tensor unless it is contiguous and its storage is not shared.
 fn make_writable(op: &'static str, x: &mut CpuTensor) -> Result<()> {
-    if x.is_contiguous() && x.is_unique() {
+    if !x.must_copy() && x.is_contiguous() {
         return Ok(());
     }
     *x = copy::copied(op, x)?.finish();

@@ -135,7 +135,7 @@ fn size_class(bytes: usize) -> usize {
 
 fn failed<D: Driver>(op: &'static str, bytes: usize) -> impl Fn(Failure) -> Error {
     move |failure| match failure {
-        Failure::OutOfMemory => Error::OutOfMemory { op, bytes },
+        Failure::OutOfMemory => Error::OutOfMemory { op, bytes, shape: None },
         Failure::Device(reason) => Error::Device { op, backend: D::NAME, reason },
     }
 }
@@ -227,7 +227,7 @@ impl<D: Driver> Context<D> {
                     }
                     first => first,
                 }
-                .map_err(failed::<D>(op, bytes))?
+                .map_err(|failure| failed::<D>(op, bytes)(failure).of_shape(shape))?
             }
         };
         Ok(self.storage(buffer, size))

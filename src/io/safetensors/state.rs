@@ -59,6 +59,8 @@ const EXTRA: &str = "extra.";
 pub struct TrainingState<B: Backend = CpuBackend> {
     tensors: BTreeMap<String, Tensor<B>>,
     texts: Metadata,
+    /// A name that was given to two tensors.
+    repeated: Option<String>,
     /// Path of the file it was loaded from, for error messages.
     path: PathBuf,
 }
@@ -66,7 +68,7 @@ pub struct TrainingState<B: Backend = CpuBackend> {
 impl<B: Backend> Default for TrainingState<B> {
     fn default() -> Self {
         let (tensors, texts) = (BTreeMap::new(), Metadata::new());
-        TrainingState { tensors, texts, path: PathBuf::from("training state") }
+        TrainingState { tensors, texts, repeated: None, path: PathBuf::from("training state") }
     }
 }
 
@@ -131,15 +133,23 @@ impl<B: Backend> TrainingState<B> {
         prefix: &str,
         tensors: impl IntoIterator<Item = (impl AsRef<str>, Tensor<B>)>,
     ) {
-        let tensors = tensors.into_iter();
-        self.tensors.extend(tensors.map(|(name, x)| (format!("{prefix}{}", name.as_ref()), x)));
+        for (name, x) in tensors {
+            let name = format!("{prefix}{}", name.as_ref());
+            if self.tensors.insert(name.clone(), x).is_some() {
+                self.repeated.get_or_insert(name);
+            }
+        }
     }
 
     /// Writes the state to a file, which is replaced atomically.
     ///
     /// # Errors
-    /// Errors of [`save`](super::save).
+    /// Errors of [`save`](super::save), as for a name that was given to two tensors.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        if let Some(name) = &self.repeated {
+            let reason = format!("there are two tensors of the name `{name}`");
+            return Err(Error::InvalidArgument { op: "TrainingState::save", reason });
+        }
         let tensors = self.tensors.iter().map(|(name, tensor)| (name.clone(), tensor.clone()));
         let place = Place { op: "TrainingState::save", path: path.as_ref() };
         write(place, tensors.collect(), &self.texts)
@@ -153,7 +163,8 @@ impl<B: Backend> TrainingState<B> {
         let path = path.as_ref();
         let source = Source::open(Place { op: "TrainingState::load", path })?;
         let texts = source.metadata()?;
-        Ok(TrainingState { tensors: source.read()?, texts, path: path.to_owned() })
+        let (tensors, path) = (source.read()?, path.to_owned());
+        Ok(TrainingState { tensors, texts, repeated: None, path })
     }
 
     /// Restores the model, whose parameters remain the same leaves, and the optimizer. Their
@@ -161,8 +172,9 @@ impl<B: Backend> TrainingState<B> {
     /// [`restore_model`](TrainingState::restore_model), and the optimizer keeps what it remembers.
     ///
     /// # Errors
-    /// [`Error::File`] unless the state has exactly the model's tensors, with the same shapes and
-    /// dtypes; errors of [`Optimizer::load_state`]. Model and optimizer are then unchanged.
+    /// [`Error::File`] unless the state has exactly the model's tensors, of which counters may be
+    /// missing, with the same shapes and dtypes; errors of [`Optimizer::load_state`]. Model and
+    /// optimizer are then unchanged.
     pub fn restore(
         &mut self,
         model: &mut dyn Visit<B>,
@@ -196,8 +208,8 @@ impl<B: Backend> TrainingState<B> {
     /// optimizer.
     ///
     /// # Errors
-    /// [`Error::File`] unless the state has exactly the model's tensors, with the same shapes and
-    /// dtypes. The model is then unchanged.
+    /// [`Error::File`] unless the state has exactly the model's tensors, of which counters may be
+    /// missing, with the same shapes and dtypes. The model is then unchanged.
     pub fn restore_model(&mut self, model: &mut dyn Visit<B>) -> Result<()> {
         self.check_model(self.place("TrainingState::restore_model"), model)?;
         self.set_model(model)
@@ -212,7 +224,7 @@ impl<B: Backend> TrainingState<B> {
     fn set_model(&mut self, model: &mut dyn Visit<B>) -> Result<()> {
         set_values(model, |name| {
             let value = self.tensors.remove(&format!("{MODEL}{name}"));
-            value.expect("check_module found every name").data().clone()
+            value.map(Tensor::into_data)
         })?;
         self.tensors.retain(|name, _| !name.starts_with(MODEL));
         Ok(())
@@ -220,12 +232,13 @@ impl<B: Backend> TrainingState<B> {
 
     /// Checks that the optimizer's state belongs to the parameters of the model: entries
     /// `path.name` are scalars or have the parameter's shape and dtype, and exist for all
-    /// parameters or none.
+    /// parameters that are not frozen, or for none.
     fn check_optimizer(&self, place: Place<'_>, model: &dyn Visit<B>) -> Result<()> {
         let mut parameters = BTreeMap::new();
         for_each_tensor(model, |path, tensor, _| {
-            if let Some(node) = tensor.node() {
-                parameters.insert(path.to_owned(), (node.id(), tensor.dtype(), *tensor.shape()));
+            if let Some(id) = tensor.identity() {
+                let frozen = tensor.is_frozen();
+                parameters.insert(path.to_owned(), (id, tensor.dtype(), *tensor.shape(), frozen));
             }
         });
         let mut found = BTreeSet::new();
@@ -233,7 +246,7 @@ impl<B: Backend> TrainingState<B> {
             let Some(entry) = name.strip_prefix(OPTIMIZER) else { continue };
             // A name without a path belongs to the optimizer as a whole.
             let Some((path, _)) = entry.rsplit_once('.') else { continue };
-            let Some((id, dtype, shape)) = parameters.get(path) else {
+            let Some((id, dtype, shape, _)) = parameters.get(path) else {
                 let reason = "the model has no such parameter";
                 return Err(place.error(Some(name), reason));
             };
@@ -244,8 +257,9 @@ impl<B: Backend> TrainingState<B> {
             }
             found.insert(*id);
         }
-        // The state of a tied parameter is saved under one of its paths.
-        match parameters.iter().find(|(_, (id, ..))| !found.is_empty() && !found.contains(id)) {
+        // The state of a tied parameter is saved under one of its paths; a frozen one may have none.
+        let lacks = |id: &u64, frozen: &bool| !found.is_empty() && !frozen && !found.contains(id);
+        match parameters.iter().find(|(_, (id, .., frozen))| lacks(id, frozen)) {
             Some((path, _)) => {
                 let name = format!("{OPTIMIZER}{path}");
                 Err(place.error(Some(&name), "is missing"))

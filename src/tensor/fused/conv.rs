@@ -30,7 +30,7 @@ use crate::shape::Shape;
 use super::kernel;
 use crate::tensor::Tensor;
 use checks::check_images;
-use checks::{check_bias, check_groups, check_steps, no_window};
+use checks::{check_bias, check_groups, no_window};
 use composite::{composite, transpose_composite, weight_composite};
 pub(super) use composite::{places, window_pixels};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
@@ -214,7 +214,7 @@ impl<B: Backend> Tensor<B> {
         let ConvOptions { stride, padding, dilation, groups } = options;
         check_images(op, self, N)?;
         check_images(op, weight, N)?;
-        check_steps(op, weight, stride, dilation)?;
+        options.check(op, &weight.dims()[2..])?;
         let mut convolution = Convolution {
             stride: three(1, &stride),
             dilation: three(1, &dilation),
@@ -314,7 +314,7 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *weight.shape() });
         }
         check_bias(op, weight, bias, each * groups)?;
-        check_steps(op, weight, stride, dilation)?;
+        options.check(op, &weight.dims()[2..])?;
         let convolution = Convolution {
             stride: three(1, &stride),
             dilation: three(1, &dilation),
@@ -324,14 +324,6 @@ impl<B: Backend> Tensor<B> {
         let mut result = [1; 3];
         for axis in 0..N {
             let more = output_padding[axis];
-            if more > 0 && more >= stride[axis].max(dilation[axis]) {
-                let reason = format!(
-                    "output_padding {more} of axis {axis} must be less than the stride {} or the \
-                     dilation {}",
-                    stride[axis], dilation[axis]
-                );
-                return Err(Error::InvalidArgument { op, reason });
-            }
             let at = 3 - N + axis;
             let pixels = self.dims()[2 + axis];
             let unpadded = || {

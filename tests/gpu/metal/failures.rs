@@ -121,7 +121,7 @@ fn a_command_buffer_without_memory_is_out_of_memory() {
     on_a_device(Script { outcomes, ..Script::default() }, || {
         let x = ones(8).unwrap();
         let first = x.to_vec::<f32>().unwrap_err();
-        assert!(matches!(first, Error::OutOfMemory { op: "to_host", bytes: 32 }), "{first:?}");
+        assert!(matches!(first, Error::OutOfMemory { op: "to_host", bytes: 32, .. }), "{first:?}");
         let (op, reason) = reason_of(x.to_vec::<f32>());
         assert_eq!(op, "to_host");
         assert_eq!(reason, "values were lost when a command buffer ran out of memory");
@@ -133,7 +133,10 @@ fn memory_that_cannot_be_allocated_is_out_of_memory() {
     on_a_device(Script { memory: 1 << 20, ..Script::default() }, || {
         let kept = ones(1 << 17).unwrap();
         let error = ones(1 << 18).unwrap_err();
-        assert!(matches!(error, Error::OutOfMemory { op: "full", bytes: 0x10_0000 }), "{error:?}");
+        assert!(
+            matches!(error, Error::OutOfMemory { op: "full", bytes: 0x10_0000, .. }),
+            "{error:?}"
+        );
         let error = FakeTensor::from_vec(vec![0f32; 1 << 18], 1 << 18).unwrap_err();
         assert!(matches!(error, Error::OutOfMemory { bytes: 0x10_0000, .. }), "{error:?}");
         // The device goes on.

@@ -2,7 +2,10 @@
 
 use super::{T, on_ranks};
 use swath::distributed::{ShardedOptimizer, World};
-use swath::optim::{self, Adam, AdamOptions, AdamW, AdamWOptions, Sgd, SgdOptions, Step, Update};
+use swath::optim::{
+    self, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions,
+    RmsProp, RmsPropOptions, Sgd, SgdOptions, Step, Update,
+};
 use swath::prelude::*;
 
 /// Parameters of several dtypes, some with fewer elements than ranks; two are tied.
@@ -105,6 +108,13 @@ fn parameters_and_state_are_those_of_the_optimizer_alone() {
     compare(|| Box::new(Adam::<CpuBackend>::new(adam).unwrap()), adam);
     let sgd = SgdOptions { learning_rate: 0.1, momentum: 0.9, ..Default::default() };
     compare(|| Box::new(Sgd::<CpuBackend>::new(sgd).unwrap()), sgd);
+    let rms_prop = RmsPropOptions { momentum: 0.5, centered: true, ..Default::default() };
+    compare(|| Box::new(RmsProp::<CpuBackend>::new(rms_prop).unwrap()), rms_prop);
+    let adagrad =
+        AdagradOptions { initial_accumulator: 0.5, rate_decay: 0.1, ..Default::default() };
+    compare(|| Box::new(Adagrad::<CpuBackend>::new(adagrad).unwrap()), adagrad);
+    let lion = LionOptions { weight_decay: 0.3, decays: optim::matrices, ..Default::default() };
+    compare(|| Box::new(Lion::<CpuBackend>::new(lion).unwrap()), lion);
 }
 
 #[test]
@@ -130,6 +140,9 @@ struct Normalized(f64);
 impl Update<CpuBackend> for Normalized {
     fn name(&self) -> &'static str {
         "normalized"
+    }
+    fn is_elementwise(&self) -> bool {
+        false
     }
     fn learning_rate(&mut self) -> &mut f64 {
         &mut self.0
@@ -169,13 +182,23 @@ fn a_missing_gradient_on_one_rank_is_an_error_on_all() {
 #[test]
 fn other_options_on_one_rank() {
     for result in on_ranks(2, |world| {
-        let weight_decay = world.rank() as f64 * 0.5;
-        let options = AdamWOptions { weight_decay, ..Default::default() };
+        let own = world.rank() as f64 * 0.5;
         let mut model = Model::new()?;
         let gradients = model.gradients()?;
-        ShardedOptimizer::new(&world, options)?.step(&mut model, &gradients)
+        let adamw = AdamWOptions { weight_decay: own, ..Default::default() };
+        let rms_prop = RmsPropOptions { eps: 1e-8 * (1.0 + own), ..Default::default() };
+        let momentum = RmsPropOptions { momentum: own, ..Default::default() };
+        let lion = LionOptions { betas: [0.9, own], ..Default::default() };
+        Ok::<_, Error>([
+            ShardedOptimizer::new(&world, adamw)?.step(&mut model, &gradients),
+            ShardedOptimizer::new(&world, rms_prop)?.step(&mut model, &gradients),
+            ShardedOptimizer::new(&world, momentum)?.step(&mut model, &gradients),
+            ShardedOptimizer::new(&world, lion)?.step(&mut model, &gradients),
+        ])
     }) {
-        assert!(matches!(result, Err(Error::Mismatch { rank: 1, .. })), "{result:?}");
+        for result in result.unwrap() {
+            assert!(matches!(result, Err(Error::Mismatch { rank: 1, .. })), "{result:?}");
+        }
     }
 }
 

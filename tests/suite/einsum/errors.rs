@@ -120,7 +120,7 @@ fn intermediate_products_that_are_too_large_are_errors() {
 #[test]
 fn results_larger_than_memory_are_errors() {
     let check = |called: &str, result: Result<T>| match result.unwrap_err() {
-        Error::OutOfMemory { op, bytes } => assert_eq!((op, bytes >> 59), (called, 1)),
+        Error::OutOfMemory { op, bytes, .. } => assert_eq!((op, bytes >> 59), (called, 1)),
         error => panic!("{called}: {error:?}"),
     };
     let (long, short) = (repeated(&[1 << 57]), repeated(&[2]));

@@ -128,6 +128,10 @@ impl<B: Backend> Update<B> for Probe {
         "probe"
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn learning_rate(&mut self) -> &mut f64 {
         &mut self.learning_rate
     }

@@ -227,8 +227,8 @@ fn a_parameter_that_changed_its_shape_is_named() -> Result<()> {
 fn buffers_and_frozen_weights_stay_as_they_are() -> Result<()> {
     let dropout = Dropout::new(0.5, &mut rng())?;
     let mut frozen = model();
-    frozen.weight = frozen.weight.detach();
     frozen.bias = None;
+    nn::freeze(&mut frozen, |path, _| path == "weight")?;
     let before = values(&frozen.weight);
     let mut model =
         Sequential::new().push(frozen).push(dropout).push(Linear::new(2, 1, &mut rng())?);

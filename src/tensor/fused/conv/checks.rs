@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::{ConvOptions, ConvTransposeOptions};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Convolution;
@@ -51,14 +52,38 @@ pub(super) fn check_bias<B: Backend>(
     Ok(())
 }
 
-/// Checks that no stride, no dilation and no extent of the filters is 0.
-pub(super) fn check_steps<B: Backend, const N: usize>(
+impl<const N: usize> ConvOptions<N> {
+    /// Checks that no stride, no dilation and no extent of the filters is 0.
+    pub(crate) fn check(&self, op: &'static str, extents: &[usize]) -> Result<()> {
+        check_steps(op, extents, self.stride, self.dilation)
+    }
+}
+
+impl<const N: usize> ConvTransposeOptions<N> {
+    /// Checks also that the pixels more at the end are less than the stride or the dilation.
+    pub(crate) fn check(&self, op: &'static str, extents: &[usize]) -> Result<()> {
+        let &ConvTransposeOptions { stride, output_padding, dilation, .. } = self;
+        check_steps(op, extents, stride, dilation)?;
+        for (axis, &more) in output_padding.iter().enumerate() {
+            if more > 0 && more >= stride[axis].max(dilation[axis]) {
+                let reason = format!(
+                    "output_padding {more} of axis {axis} must be less than the stride {} or the \
+                     dilation {}",
+                    stride[axis], dilation[axis]
+                );
+                return Err(Error::InvalidArgument { op, reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_steps<const N: usize>(
     op: &'static str,
-    weight: &Tensor<B>,
+    extents: &[usize],
     stride: [usize; N],
     dilation: [usize; N],
 ) -> Result<()> {
-    let extents = &weight.dims()[2..];
     let values =
         [("stride", &stride[..]), ("dilation", &dilation[..]), ("filter extents", extents)];
     for (name, values) in values {
