@@ -33,6 +33,8 @@ mod update;
 mod walk;
 mod working;
 
+#[cfg(feature = "pulp")]
+pub(super) use elementwise::simd_op;
 pub use tensor::CpuTensor;
 use tensor::Output;
 
