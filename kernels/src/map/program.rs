@@ -232,7 +232,7 @@ impl<E: SimdFloat, O: SimdOp<N>, const N: usize> Task for Blocks<'_, E, O, N> {
                 }
                 k += 1;
             }
-            run_row(op, simd.as_pulp(), rows, &mut y[r * shape.stride..][..shape.cols]);
+            run_row(op, simd.into_pulp(), rows, &mut y[r * shape.stride..][..shape.cols]);
         }
     }
 }

@@ -58,19 +58,19 @@ pub trait FoldTask<E: Float> {
 }
 
 /// A token as pulp's of the same level, for kernels written in pulp's vocabulary.
-pub trait AsPulp {
+pub trait IntoPulp {
     /// pulp's token.
     type Pulp: pulp::Simd;
     /// Returns pulp's token.
     #[allow(dead_code, reason = "called with the feature `pulp`")]
-    fn as_pulp(self) -> Self::Pulp;
+    fn into_pulp(self) -> Self::Pulp;
 }
 
-impl AsPulp for Scalar {
+impl IntoPulp for Scalar {
     type Pulp = pulp::Scalar;
 
     #[inline(always)]
-    fn as_pulp(self) -> pulp::Scalar {
+    fn into_pulp(self) -> pulp::Scalar {
         pulp::Scalar::new()
     }
 }
@@ -146,11 +146,11 @@ macro_rules! trampolines {
             }
 
             #[cfg(target_arch = $arch)]
-            impl AsPulp for $token {
+            impl IntoPulp for $token {
                 type Pulp = $Pulp;
 
                 #[inline(always)]
-                fn as_pulp(self) -> $Pulp {
+                fn into_pulp(self) -> $Pulp {
                     self.0
                 }
             }
