@@ -61,6 +61,8 @@ pub use autodiff::{
     hessian, hessian_vector_product, is_checkpointing, is_grad_enabled, is_recomputing, jacobian,
     jvp, no_grad, numerical_gradient, replayed, vjp, with_checkpoint_mode,
 };
+#[cfg(feature = "pulp")]
+pub use backend::any::SimdBackend;
 pub use backend::any::{AnyBackend, AnyTensor, Device};
 pub use backend::cpu::CpuBackend;
 #[cfg(all(feature = "metal", target_vendor = "apple"))]
@@ -77,6 +79,8 @@ pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{
     Axes, Axis, Extent, MAX_RANK, NewShape, Shape, Strides, broadcast_index, broadcast_shape,
 };
+#[cfg(feature = "pulp")]
+pub use swath_kernels::{SimdOp, pulp};
 #[doc(inline)]
 pub use tensor::Tensor;
 pub use tensor::fused::attention::Attention;

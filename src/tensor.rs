@@ -42,6 +42,8 @@ mod movement;
 mod operators;
 mod order;
 mod pad;
+#[cfg(feature = "pulp")]
+mod program;
 mod reduce;
 mod resample;
 mod scan;

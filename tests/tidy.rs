@@ -171,7 +171,7 @@ const CFG_PLACES: Files = &[
 ];
 
 /// Predicates of `cfg` that are allowed anywhere: they depend on the build, not on the machine.
-const CFG_ANYWHERE: [&str; 8] = [
+const CFG_ANYWHERE: [&str; 9] = [
     "test",
     "doctest",
     "miri",
@@ -179,6 +179,7 @@ const CFG_ANYWHERE: [&str; 8] = [
     "feature = \"testing\"",
     "feature = \"testing-suite\"",
     "feature = \"peak\"",
+    "feature = \"pulp\"",
     "any(test, feature = \"testing\")",
 ];
 

@@ -32,6 +32,9 @@
 //!
 //! # Write a kernel in five steps
 //!
+//! These are for kernels of this crate. A program that depends on it defines its own with the feature
+//! `pulp`: see `SimdOp` and `map_with`.
+//!
 //! 1. *Learn the vocabulary*: the traits `Lanes` and `Vector` of `simd.rs`. Every operation is
 //!    specified exactly, so a kernel written in it has the same bits on every instruction set. If
 //!    an operation is missing, add it to the trait, to the four instruction sets under `simd/` and
@@ -129,10 +132,14 @@ pub use gemm::{
     Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, Geometry, Indirect, MatMut, MatRef,
     PackedB, PackedGemm, Windows, Workspace,
 };
+#[cfg(feature = "pulp")]
+pub use map::program::{SimdFloat, SimdOp, map_block_with, map_with};
 pub use map::{Arg, Block, BlockArg, Function, Kernel, Stored};
 pub use math::Angle;
 pub use optim::{Adam, Sgd};
 pub use output::{Output, Place};
+#[cfg(feature = "pulp")]
+pub use pulp;
 pub use random::Dropout;
 pub use reduce::{Accumulate, Integer, Reduce};
 pub use rows::{CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows};

@@ -29,6 +29,8 @@ mod block;
 mod driver;
 mod kernel;
 mod pair;
+#[cfg(feature = "pulp")]
+pub(crate) mod program;
 pub(crate) mod rows;
 #[cfg(test)]
 mod tests;

@@ -39,7 +39,7 @@ mod wide;
 pub(crate) use enter::Entries;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use enter::entered;
-pub use enter::{ElementTask, FoldTask, Task};
+pub use enter::{IntoPulp, ElementTask, FoldTask, Task};
 pub use isa::Isa;
 pub use table::Rows;
 pub(crate) use wide::Wide;
@@ -421,7 +421,7 @@ pub(crate) fn prefetch(address: *const u8) {
 pub(crate) const HALVES: usize = 16;
 
 /// A token with lanes for every element type, and the conversions between them.
-pub trait Simd: Lanes<f32> + Lanes<f64> {
+pub trait Simd: IntoPulp + Lanes<f32> + Lanes<f64> {
     /// Reads `<Self as Lanes<f64>>::LANES` elements and converts them to `f64`, exactly.
     ///
     /// # Safety

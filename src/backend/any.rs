@@ -18,6 +18,8 @@
 //! ```
 
 mod device;
+#[cfg(feature = "pulp")]
+mod program;
 mod variant;
 
 use std::any::Any;
@@ -26,6 +28,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use device::Device;
+#[cfg(feature = "pulp")]
+pub use program::SimdBackend;
 use smallvec::SmallVec;
 use variant::{Variant, apart, device_of, get, operand};
 

@@ -34,6 +34,8 @@ mod walk;
 mod working;
 mod written;
 
+#[cfg(feature = "pulp")]
+pub(super) use elementwise::simd_op;
 pub use tensor::CpuTensor;
 use tensor::Output;
 use written::Written;

@@ -54,6 +54,7 @@ mod products_memory;
 mod products_specials;
 mod profiler;
 mod programs;
+mod pulp_door;
 mod safetensors;
 mod safetensors_memory;
 mod series;

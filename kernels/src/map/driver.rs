@@ -78,7 +78,7 @@ const CHUNK: usize = 1024;
 /// Elements per chunk written by non-temporal stores: few enough that the processor computes the
 /// next chunk meanwhile. `a + b` of 4 Mi `f32` takes 1.02 times as long as a loop that
 /// stores directly, with 1024 elements 1.08.
-const STREAMED: usize = 256;
+pub(super) const STREAMED: usize = 256;
 
 /// Minimum length of a row that is split so that vectors are aligned. The system's allocator places
 /// large vectors 16 bytes off, so that 64-byte accesses touch two cache lines: with the split, add

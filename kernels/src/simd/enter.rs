@@ -57,6 +57,24 @@ pub trait FoldTask<E: Float> {
     fn run<S: Simd + Lanes<E>>(self, simd: S) -> Self::Output;
 }
 
+/// A token as pulp's of the same level, for kernels written in pulp's vocabulary.
+pub trait IntoPulp {
+    /// pulp's token.
+    type Pulp: pulp::Simd;
+    /// Returns pulp's token.
+    #[allow(dead_code, reason = "called with the feature `pulp`")]
+    fn into_pulp(self) -> Self::Pulp;
+}
+
+impl IntoPulp for Scalar {
+    type Pulp = pulp::Scalar;
+
+    #[inline(always)]
+    fn into_pulp(self) -> pulp::Scalar {
+        pulp::Scalar::new()
+    }
+}
+
 /// The trampolines of a task type.
 pub(crate) struct Entries<T>(PhantomData<T>);
 
@@ -92,27 +110,28 @@ fn align_frame() {
     std::hint::black_box(&mut line);
 }
 
-/// Declares the tokens of instruction sets and the features of each. Detection and trampoline use
-/// the same literals.
+/// Declares the tokens of instruction sets, each around pulp's token of its level, and the features
+/// of each. pulp detects a level; the literals of the row, which the trampoline enables, are detected
+/// too, because pulp's V3 lacks F16C, and so that what is enabled rests on no list of another crate.
 ///
 /// A trampoline is a method of the task's home, which may be any type: the compiler puts a method's
 /// instances into the module of the type it is called on, but a free function's into the function's
 /// own module, and all kernels in one module would be compiled on one core.
 macro_rules! trampolines {
     ($($arch:literal: $(
-        $(#[$doc:meta])* $token:ident $name:ident [$($feature:tt)*];
+        $(#[$doc:meta])* $token:ident($Pulp:ty) $name:ident [$($feature:tt)*];
     )*)*) => {
         $($(
             $(#[$doc])*
             #[cfg(target_arch = $arch)]
             #[derive(Clone, Copy)]
-            pub struct $token(());
+            pub struct $token($Pulp);
 
             #[cfg(target_arch = $arch)]
             impl $token {
                 /// True if this machine has the features.
                 pub fn is_available() -> bool {
-                    true $(&& is_detected!($feature))*
+                    <$Pulp>::is_available() $(&& is_detected!($feature))*
                 }
 
                 /// Makes the token.
@@ -121,10 +140,36 @@ macro_rules! trampolines {
                 /// It [is available](Self::is_available).
                 #[inline(always)]
                 pub unsafe fn new_unchecked() -> Self {
-                    Self(())
+                    // SAFETY: a level is available only if pulp's token is.
+                    Self(unsafe { <$Pulp>::new_unchecked() })
+                }
+            }
+
+            #[cfg(target_arch = $arch)]
+            impl IntoPulp for $token {
+                type Pulp = $Pulp;
+
+                #[inline(always)]
+                fn into_pulp(self) -> $Pulp {
+                    self.0
                 }
             }
         )*)*
+
+        /// Of each token of this architecture: what pulp's prints if this machine has it, and the
+        /// features that the trampoline enables.
+        #[cfg(test)]
+        fn tokens() -> Vec<(Option<String>, Vec<&'static str>)> {
+            let mut tokens = Vec::new();
+            $($(
+                #[cfg(target_arch = $arch)]
+                tokens.push((
+                    <$Pulp>::try_new().map(|token| format!("{token:?}")),
+                    vec![$($feature),*],
+                ));
+            )*)*
+            tokens
+        }
 
         /// # Safety
         /// Every method requires that the machine has the features its row in `trampolines!` lists.
@@ -176,18 +221,18 @@ macro_rules! trampolines {
 trampolines! {
     "x86_64":
     /// AVX2, FMA and F16C.
-    Avx2 enter_avx2 [
+    Avx2(pulp::x86::V3) enter_avx2 [
         "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2" "bmi1" "bmi2"
         "fma" "lzcnt" "f16c"
     ];
     /// AVX-512 F, BW, CD, DQ and VL.
-    Avx512 enter_avx512 [
+    Avx512(pulp::x86::V4) enter_avx512 [
         "sse" "sse2" "fxsr" "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "avx" "avx2" "bmi1" "bmi2"
         "fma" "lzcnt" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl"
     ];
     "aarch64":
     /// Advanced SIMD.
-    Neon enter_neon ["neon"];
+    Neon(pulp::aarch64::Neon) enter_neon ["neon"];
 }
 
 /// The level entered last on this thread, recorded for tests.
@@ -212,5 +257,36 @@ pub(crate) mod entered {
     /// Forgets which level was entered.
     pub fn forget() {
         LAST.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise a machine that has all that kernels use would lose a level.
+    #[test]
+    fn pulps_tokens_need_no_feature_that_trampolines_do_not_enable() {
+        for (printed, features) in tokens() {
+            let Some(printed) = printed else {
+                println!("skipped: this machine lacks the level of {features:?}");
+                continue;
+            };
+            let fields = printed.split(['{', ',']).filter_map(|part| part.split_once(':'));
+            let names: Vec<String> =
+                fields.map(|(name, _)| name.trim().replace('_', ".")).collect();
+            assert!(!names.is_empty(), "{printed}");
+            for name in names {
+                assert!(features.contains(&&*name), "{name} of {printed}");
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_take_no_space() {
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!((size_of::<Avx2>(), size_of::<Avx512>()), (0, 0));
+        #[cfg(target_arch = "aarch64")]
+        assert_eq!(size_of::<Neon>(), 0);
     }
 }

@@ -13,6 +13,7 @@
 //! | `plan` | matrices in BLAS's terms; the grid of calls |
 //! | `product` | the calls of a product, shared by threads |
 //! | `call` | one call, with checked arguments |
+//! | `none` | a build without a provider |
 //!
 //! 1. A matrix must be row-major with a leading dimension, or the transpose of such a matrix. All others
 //!    are declined and left to the embedded product.
@@ -25,18 +26,32 @@
 
 #![cfg_attr(not(blas = "blas-dynamic"), allow(dead_code, reason = "other builds use less of it"))]
 
+#[cfg(any(test, blas))]
 mod call;
 #[cfg(test)]
 mod mock;
+#[cfg(not(any(test, blas)))]
+mod none;
 #[cfg(blas)]
 mod open;
+#[cfg(any(test, blas))]
 mod plan;
+#[cfg(any(test, blas))]
 mod product;
+#[cfg(any(test, blas))]
 mod provider;
+#[cfg(any(test, blas))]
 mod self_test;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, blas))]
 mod vendor;
 
+#[cfg(not(any(test, blas)))]
+pub(super) use none::Blas;
+#[cfg(not(any(test, blas)))]
+pub(crate) use none::info;
+#[cfg(any(test, blas))]
 pub(super) use product::Blas;
+#[cfg(any(test, blas))]
 pub(crate) use provider::info;

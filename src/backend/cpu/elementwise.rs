@@ -116,6 +116,26 @@ pub(super) fn ternary(op: TernaryOp, mut operands: [Arg<'_, CpuTensor>; 3]) -> R
     Task::new(op.name(), &mut operands)?.floats(ternary_kernel(op))
 }
 
+/// An operation that the program defines. What does not depend on the op is in [`Task::run`], which is compiled
+/// once for each element type and number of operands.
+#[cfg(feature = "pulp")]
+pub(in crate::backend) fn simd_op<O: kernels::SimdOp<N>, const N: usize>(
+    op: &O,
+    mut operands: [Arg<'_, CpuTensor>; N],
+) -> Result<CpuTensor> {
+    const { assert!(N <= super::walk::MAX_OPERANDS, "an op of more operands than a walk has") };
+    let task = Task::new(O::NAME, &mut operands)?;
+    match task.dtype {
+        DType::F32 => task.run::<f32>(cost::<f32>(O::IS_CHEAP), &|x, shape, y| {
+            kernels::map_block_with(op, x, shape, y);
+        }),
+        DType::F64 => task.run::<f64>(cost::<f64>(O::IS_CHEAP), &|x, shape, y| {
+            kernels::map_block_with(op, x, shape, y);
+        }),
+        _ => task.unsupported(),
+    }
+}
+
 /// Operands as storage and layout. A number is one element with strides of 0.
 pub(super) struct Inputs<'a, T, const N: usize> {
     operands: [&'a Arg<'a, CpuTensor>; N],
@@ -184,11 +204,13 @@ impl<'t, 'a, const N: usize> Task<'t, 'a, N> {
             DType::F64 => self.run(cost::<f64>(cheap), &by_kernel::<f64, N>(kernel)),
             DType::F16 => self.run(cost::<f32>(cheap), &by_kernel::<f16, N>(kernel)),
             DType::BF16 => self.run(cost::<f32>(cheap), &by_kernel::<bf16, N>(kernel)),
-            dtype => {
-                let shape = *common(self.op, &self.operands.each_ref())?.0;
-                Err(Error::UnsupportedDType { op: self.op, dtype, shape })
-            }
+            _ => self.unsupported(),
         }
+    }
+
+    fn unsupported(self) -> Result<CpuTensor> {
+        let shape = *common(self.op, &self.operands.each_ref())?.0;
+        Err(Error::UnsupportedDType { op: self.op, dtype: self.dtype, shape })
     }
 
     /// Runs an integer formula. An operand in the result's memory is copied piece by piece.

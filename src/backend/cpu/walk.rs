@@ -75,7 +75,7 @@ const SHORTEST_RUN: usize = 64;
 const PART_UNIT: usize = 64;
 
 /// Maximum number of operands.
-const MAX_OPERANDS: usize = 3;
+pub(super) const MAX_OPERANDS: usize = 3;
 
 type Positions = [usize; MAX_OPERANDS];
 

@@ -3,11 +3,13 @@
 use std::ffi::c_int;
 use std::iter::once;
 
+use cblas_sys::CBLAS_LAYOUT::{self, CblasRowMajor};
+use cblas_sys::CBLAS_TRANSPOSE::{self, CblasNoTrans, CblasTrans};
 use smallvec::SmallVec;
 use swath_kernels::Float;
 
 use super::plan::Stored;
-use super::provider::{Functions, NO_TRANSPOSE, Products, ROW_MAJOR, TRANSPOSE};
+use super::provider::{Functions, Products};
 
 /// Value stored in the last element of every C before a call: finite, and unlikely to be a result. A result
 /// that equals it counts as not written and is recomputed by the embedded product.
@@ -48,8 +50,11 @@ pub(super) enum Failure {
     NotWritten,
 }
 
+/// The order of the elements of every matrix.
+const ORDER: CBLAS_LAYOUT = CblasRowMajor;
+
 /// Integer arguments of `gemm`: m, n, k; the leading dimensions of A, B and C; the transposes of A and B.
-type Integers = ([c_int; 3], [c_int; 3], [c_int; 2]);
+type Integers = ([c_int; 3], [c_int; 3], [CBLAS_TRANSPOSE; 2]);
 
 impl<E: Float> Call<E> {
     /// Computes the product.
@@ -88,8 +93,7 @@ impl<E: Float> Call<E> {
         let (a, b, c) = (self.a.data, self.b.data, self.c);
         // SAFETY: `int` has checked that every integer fits the library's type and is not zero; the caller
         // guarantees the memory that they describe. With beta = 0 C is only written.
-        let call =
-            || unsafe { gemm(ROW_MAJOR, ta, tb, m, n, k, one, a, lda, b, ldb, beta, c, ldc) };
+        let call = || unsafe { gemm(ORDER, ta, tb, m, n, k, one, a, lda, b, ldb, beta, c, ldc) };
         // SAFETY: the last element belongs to C.
         unsafe { check_written(once(self.last(c)), call) }
     }
@@ -108,8 +112,7 @@ impl<E: Float> Call<E> {
         let incy = int(if outputs == 1 { 1 } else { self.ldc })?;
         let (gemv, one, beta, y) = (functions.gemv, E::ONE, E::ZERO, self.c);
         // SAFETY: as in `run_matrix`.
-        let call =
-            || unsafe { gemv(ROW_MAJOR, t, rows, cols, one, a, lda, x, incx, beta, y, incy) };
+        let call = || unsafe { gemv(ORDER, t, rows, cols, one, a, lda, x, incx, beta, y, incy) };
         // SAFETY: as in `run_matrix`.
         unsafe { check_written(once(self.last(y)), call) }
     }
@@ -145,7 +148,7 @@ pub(super) unsafe fn run_batch<E: Float>(
     let functions = products.of::<E>().ok_or(Failure::Arguments)?;
     let batch = functions.gemm_batch.ok_or(Failure::Arguments)?;
     let ([m, n, k], [lda, ldb, ldc], [ta, tb]) = call.integers()?;
-    let (order, one, beta) = (ROW_MAJOR, &E::ONE, &E::ZERO);
+    let (order, one, beta) = (ORDER, &E::ONE, &E::ZERO);
     let count = int(addresses.len())?;
     let a: SmallVec<[*const E; MAX_BATCH]> = addresses.iter().map(|it| it.0).collect();
     let b: SmallVec<[*const E; MAX_BATCH]> = addresses.iter().map(|it| it.1).collect();
@@ -184,8 +187,8 @@ fn int(value: usize) -> Result<c_int, Failure> {
     c_int::try_from(value).ok().filter(|_| fits).ok_or(Failure::Arguments)
 }
 
-fn transpose(stored: Stored) -> c_int {
-    if stored.transposed { TRANSPOSE } else { NO_TRANSPOSE }
+fn transpose(stored: Stored) -> CBLAS_TRANSPOSE {
+    if stored.transposed { CblasTrans } else { CblasNoTrans }
 }
 
 /// Rows and columns as stored.

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::call::MAX_INT;
-use super::provider::{Found, Functions, Products, Provider, ROW_MAJOR, Symbols, TRANSPOSE};
+use super::provider::{Found, Functions, Products, Provider, Symbols};
+use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, CblasRowMajor, CblasTrans};
 use swath_kernels::Float;
 
 /// A recorded call.
@@ -212,7 +213,7 @@ impl<E: Float> Operand<E> {
 /// Records a call with operands A, B and C; false if its arguments are invalid.
 fn record<E: Float>(
     function: &'static str,
-    layout: c_int,
+    layout: CBLAS_LAYOUT,
     extents: [c_int; 3],
     beta: E,
     operands: [&Operand<E>; 3],
@@ -224,8 +225,8 @@ fn record<E: Float>(
         seen.violations.push(format!("{function}: {what}"));
         false
     };
-    if layout != ROW_MAJOR || beta != E::ZERO {
-        return refuse(format!("layout {layout}, beta {}", beta.to_f64()));
+    if !matches!(layout, CblasRowMajor) || beta != E::ZERO {
+        return refuse(format!("layout {layout:?}, beta {}", beta.to_f64()));
     }
     if THREADS.get() != 1 {
         return refuse(format!("{} threads", THREADS.get()));
@@ -253,14 +254,14 @@ fn record<E: Float>(
     true
 }
 
-fn is_transposed(transpose: c_int) -> bool {
-    transpose == TRANSPOSE
+fn is_transposed(transpose: CBLAS_TRANSPOSE) -> bool {
+    matches!(transpose, CblasTrans)
 }
 
 pub(super) unsafe extern "C" fn gemm<E: Float, const FAULT: usize>(
-    layout: c_int,
-    transpose_a: c_int,
-    transpose_b: c_int,
+    layout: CBLAS_LAYOUT,
+    transpose_a: CBLAS_TRANSPOSE,
+    transpose_b: CBLAS_TRANSPOSE,
     m: c_int,
     n: c_int,
     k: c_int,
@@ -285,7 +286,7 @@ pub(super) unsafe extern "C" fn gemm<E: Float, const FAULT: usize>(
 
 /// C ← alpha·A·B, each matrix with its leading dimension. `beta` must be 0.
 struct Product<E> {
-    layout: c_int,
+    layout: CBLAS_LAYOUT,
     transposed: [bool; 2],
     /// Extents m, k, n.
     shape: [c_int; 3],
@@ -335,8 +336,8 @@ impl<E: Float> Product<E> {
 }
 
 pub(super) unsafe extern "C" fn gemv<E: Float, const FAULT: usize>(
-    layout: c_int,
-    transpose: c_int,
+    layout: CBLAS_LAYOUT,
+    transpose: CBLAS_TRANSPOSE,
     rows: c_int,
     cols: c_int,
     alpha: E,
@@ -388,9 +389,9 @@ pub(super) unsafe extern "C" fn wide_dot<E: Float>(
 }
 
 pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
-    layout: c_int,
-    transpose_a: *const c_int,
-    transpose_b: *const c_int,
+    layout: CBLAS_LAYOUT,
+    transpose_a: *const CBLAS_TRANSPOSE,
+    transpose_b: *const CBLAS_TRANSPOSE,
     m: *const c_int,
     n: *const c_int,
     k: *const c_int,

@@ -87,26 +87,35 @@ mod linked {
 
     use super::*;
 
-    /// Declares functions of the linked library and lists their addresses.
+    /// Lists functions of the linked library, which `$declared` declares, with their addresses.
     macro_rules! functions {
-        ($($name:ident)*) => {{
-            unsafe extern "C" {
-                $(fn $name();)*
-            }
-            &[$((stringify!($name), $name as *const ())),*]
-        }};
+        ($declared:ident: $($name:ident)*) => {
+            &[$((stringify!($name), $declared::$name as *const ())),*]
+        };
     }
 
-    const PRODUCTS: &[(&str, *const ())] =
-        functions!(cblas_sgemm cblas_dgemm cblas_sgemv cblas_dgemv cblas_sdot cblas_ddot);
+    const PRODUCTS: &[(&str, *const ())] = functions! {
+        cblas_sys: cblas_sgemm cblas_dgemm cblas_sgemv cblas_dgemv cblas_sdot cblas_ddot
+    };
 
     /// Further functions of an OpenBLAS that is linked statically, or on a system that does not look up
     /// functions in all linked libraries. In a shared library on Linux they are looked up by name, because
     /// another library may be installed in its place.
     #[cfg(any(blas = "openblas-static", all(blas = "openblas", not(target_os = "linux"))))]
-    const OTHERS: &[(&str, *const ())] = functions!(
-        openblas_get_config openblas_get_corename openblas_get_num_threads openblas_set_num_threads
-    );
+    const OTHERS: &[(&str, *const ())] = {
+        mod openblas {
+            unsafe extern "C" {
+                pub fn openblas_get_config();
+                pub fn openblas_get_corename();
+                pub fn openblas_get_num_threads();
+                pub fn openblas_set_num_threads();
+            }
+        }
+        functions! {
+            openblas: openblas_get_config openblas_get_corename openblas_get_num_threads
+            openblas_set_num_threads
+        }
+    };
     #[cfg(not(any(blas = "openblas-static", all(blas = "openblas", not(target_os = "linux")))))]
     const OTHERS: &[(&str, *const ())] = &[];
 

@@ -5,40 +5,42 @@ use std::ffi::c_int;
 use std::io::Write;
 use std::sync::OnceLock;
 
+use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE};
+
 use super::call::Failure;
 use super::vendor;
 use crate::blas::BlasInfo;
 
-/// Values of the enumerations in the CBLAS header.
-pub(super) const ROW_MAJOR: c_int = 101;
-pub(super) const NO_TRANSPOSE: c_int = 111;
-pub(super) const TRANSPOSE: c_int = 112;
-
-/// `cblas_sgemm`, `cblas_dgemm`: order, transposes, m, n, k, then alpha, A, lda, B, ldb, beta, C, ldc.
+/// The declarations of `cblas_sgemm` and `cblas_dgemm`, which [`declared`] compares it with: layout, transposes,
+/// m, n, k, then alpha, A, lda, B, ldb, beta, C, ldc.
 #[rustfmt::skip]
 pub(super) type Gemm<E> = unsafe extern "C" fn(
-    c_int, c_int, c_int, c_int, c_int, c_int,
+    CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, c_int, c_int, c_int,
     E, *const E, c_int, *const E, c_int, E, *mut E, c_int,
 );
 
-/// `cblas_sgemv`, `cblas_dgemv`: order, transpose, m, n, then alpha, A, lda, x, incx, beta, y, incy.
+/// The declarations of `cblas_sgemv` and `cblas_dgemv`, as above: layout, transpose, m, n, then alpha, A, lda, x,
+/// incx, beta, y, incy.
 #[rustfmt::skip]
 pub(super) type Gemv<E> = unsafe extern "C" fn(
-    c_int, c_int, c_int, c_int,
+    CBLAS_LAYOUT, CBLAS_TRANSPOSE, c_int, c_int,
     E, *const E, c_int, *const E, c_int, E, *mut E, c_int,
 );
 
+/// The declarations of `cblas_sdot` and `cblas_ddot`.
+pub(super) type Dot<E> = unsafe extern "C" fn(c_int, *const E, c_int, *const E, c_int) -> E;
+
 /// `cblas_sgemm_batch`, `cblas_dgemm_batch` of MKL, BLIS and OpenBLAS (from 0.3.27): groups of products that
-/// differ only in their operands' addresses.
+/// differ only in their operands' addresses. They are an extension, which cblas-sys does not declare.
 #[rustfmt::skip]
 pub(super) type GemmBatch<E> = unsafe extern "C" fn(
-    c_int, *const c_int, *const c_int, *const c_int, *const c_int, *const c_int,
+    CBLAS_LAYOUT, *const CBLAS_TRANSPOSE, *const CBLAS_TRANSPOSE, *const c_int, *const c_int, *const c_int,
     *const E, *const *const E, *const c_int, *const *const E, *const c_int,
     *const E, *const *mut E, *const c_int, c_int, *const c_int,
 );
 
-/// `cblas_sdot`, `cblas_ddot` as declared by a library with 64-bit integers. A library with 32-bit integers
-/// reads the lower halves of the same registers.
+/// [`Dot`] as declared by a library with 64-bit integers. A library with 32-bit integers reads the lower halves
+/// of the same registers.
 pub(super) type WideDot<E> = unsafe extern "C" fn(i64, *const E, i64, *const E, i64) -> E;
 
 /// Functions of a library for one element type.
@@ -68,11 +70,30 @@ pub(super) trait Symbols {
     unsafe fn find<T: Copy>(&self, name: &str) -> Option<T>;
 }
 
+/// Looks up the functions of an element type under the names of their declarations.
+macro_rules! functions {
+    ($symbols:ident, $E:ident: $gemm:ident $gemv:ident $dot:ident $gemm_batch:literal) => {{
+        // SAFETY: each name is that of the declaration beside it. The batch's type is that of the vendors'
+        // headers.
+        unsafe {
+            let dot: Dot<$E> = declared($symbols, stringify!($dot), || cblas_sys::$dot as Dot<$E>)?;
+            Functions {
+                gemm: declared($symbols, stringify!($gemm), || cblas_sys::$gemm as Gemm<$E>)?,
+                gemv: declared($symbols, stringify!($gemv), || cblas_sys::$gemv as Gemv<$E>)?,
+                // SAFETY: a pointer to a function of either type; see `WideDot` for its calls.
+                dot: std::mem::transmute::<Dot<$E>, WideDot<$E>>(dot),
+                gemm_batch: $symbols.find($gemm_batch),
+            }
+        }
+    }};
+}
+
 impl Products {
     /// Looks up all products; `None` if one is missing.
     pub fn find(symbols: &impl Symbols) -> Option<Products> {
-        // SAFETY: `s` stands for `f32` and `d` for `f64`.
-        unsafe { Some(Products { f32: functions(symbols, 's')?, f64: functions(symbols, 'd')? }) }
+        let f32 = functions!(symbols, f32: cblas_sgemm cblas_sgemv cblas_sdot "cblas_sgemm_batch");
+        let f64 = functions!(symbols, f64: cblas_dgemm cblas_dgemv cblas_ddot "cblas_dgemm_batch");
+        Some(Products { f32, f64 })
     }
 
     /// Functions for `E`; `None` for types other than `f32` and `f64`.
@@ -82,19 +103,21 @@ impl Products {
     }
 }
 
+/// Looks up a function that cblas-sys declares, as a pointer of type `F`, to which `declaration` converts it: the
+/// types must be equal.
+///
+/// The closure is never called and never made a function pointer, so no code is generated for it, optimised or
+/// not, and the linker sees no reference to a library that may not be linked.
+///
 /// # Safety
-/// `E` is the element type that BLAS denotes by `letter`.
-unsafe fn functions<E>(symbols: &impl Symbols, letter: char) -> Option<Functions<E>> {
-    let name = |function: &str| format!("cblas_{letter}{function}");
-    // SAFETY: each type is that of the CBLAS header.
-    unsafe {
-        Some(Functions {
-            gemm: symbols.find(&name("gemm"))?,
-            gemv: symbols.find(&name("gemv"))?,
-            dot: symbols.find(&name("dot"))?,
-            gemm_batch: symbols.find(&name("gemm_batch")),
-        })
-    }
+/// `name` is that of the declaration.
+unsafe fn declared<F: Copy>(
+    symbols: &impl Symbols,
+    name: &str,
+    _declaration: impl FnOnce() -> F,
+) -> Option<F> {
+    // SAFETY: the symbol has the type that cblas-sys, which follows the CBLAS header, declares for this name.
+    unsafe { symbols.find(name) }
 }
 
 pub(super) type GetThreads = unsafe extern "C" fn() -> c_int;

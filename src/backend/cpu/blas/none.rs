@@ -1,0 +1,55 @@
+//! A build without a provider: every product is the embedded one.
+
+use crate::backend::cpu::matmul::{Finish, Matrix, Places};
+use crate::blas::BlasInfo;
+use crate::error::Result;
+
+/// No provider of products: it declines them all. The methods are those of a build with one.
+#[derive(Clone, Copy)]
+pub(in crate::backend::cpu) struct Blas;
+
+impl Blas {
+    pub fn current() -> Result<Blas> {
+        Ok(Blas)
+    }
+
+    pub fn for_batch(self, _batch: usize) -> Blas {
+        self
+    }
+
+    pub fn is_uncut(self) -> bool {
+        false
+    }
+
+    pub fn is_present(self) -> bool {
+        false
+    }
+
+    pub fn gemm<E>(
+        self,
+        _a: &Matrix<'_, E>,
+        _b: &Matrix<'_, E>,
+        _finish: Finish<'_, E>,
+        _places: &mut Places<'_, E>,
+    ) -> bool {
+        false
+    }
+
+    pub fn takes_batch<E>(self, _a: &Matrix<'_, E>, _b: &Matrix<'_, E>) -> bool {
+        false
+    }
+
+    pub fn gemm_batch<'a, E: 'a>(
+        self,
+        _shape: [usize; 3],
+        _operands: impl Iterator<Item = (Matrix<'a, E>, Matrix<'a, E>)>,
+        _c: &mut [E],
+    ) -> bool {
+        false
+    }
+}
+
+/// Returns the provider of products in this process.
+pub(crate) fn info() -> BlasInfo {
+    BlasInfo::embedded(None)
+}
