@@ -133,7 +133,7 @@ impl<B: Backend> Visit<B> for Activation {
 
 impl<B: Backend> Module<B> for Activation {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        x.unary(self.op())
+        x.activation(*self)
     }
 
     fn as_activation(&self) -> Option<Activation> {

@@ -114,7 +114,7 @@ pub(in super::super) fn transpose(
             channels: each,
             phases: &phases,
             bias: None,
-            activation: None,
+            function: None,
             image,
             only: None,
         };
