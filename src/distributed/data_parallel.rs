@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::nn::{Kind, Visit, for_each_tensor, for_each_tensor_mut};
+use crate::nn::{Kind, Visit, for_each_tensor, for_each_tensor_mut, locate};
 use crate::ops::BinaryOp;
 use crate::rng::Rng;
 use crate::runtime::recording::with_micro_batch;
@@ -319,7 +319,8 @@ impl DataParallel {
             let weight = rows.len() as f64;
             let micro = MicroBatch { index, rows, data, stream };
             let (outcome, mut gradients) = with_micro_batch(index as u64, || {
-                let outcome: Outcome<B> = f(model, micro)?.into();
+                let outcome = f(model, micro).map_err(|error| locate(model, error))?;
+                let outcome: Outcome<B> = outcome.into();
                 let gradients = outcome.loss.backward()?;
                 Ok::<_, Error>((outcome, gradients))
             })?;
