@@ -18,12 +18,18 @@ struct Library {
     install: &'static str,
 }
 
-const LIBRARIES: [Library; 3] = [
+const LIBRARIES: [Library; 4] = [
     Library {
         feature: "mkl",
         names: &["mkl_rt"],
         packages: &["mkl-sdl", "mkl_rt"],
         install: "Debian: intel-mkl; Fedora: intel-oneapi-mkl-devel; PyPI: mkl and intel-openmp",
+    },
+    Library {
+        feature: "openblas",
+        names: &["openblas"],
+        packages: &["openblas"],
+        install: "Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas",
     },
     Library {
         feature: "blis",
@@ -39,8 +45,8 @@ const LIBRARIES: [Library; 3] = [
     },
 ];
 
-/// Packages that provide the library that the crate openblas-src links.
-const OPENBLAS: &str = "Debian: libopenblas-dev; Fedora: openblas-devel; Homebrew: openblas";
+/// Folders of Homebrew's packages, some of which it keeps out of the linker's path.
+const HOMEBREW: [&str; 2] = ["/opt/homebrew/opt", "/usr/local/opt"];
 const LIB_DIR: &str = "SWATH_BLAS_LIB_DIR";
 
 fn main() {
@@ -71,11 +77,6 @@ fn main() {
     println!("cargo::rustc-cfg=blas");
     println!("cargo::rustc-cfg=blas=\"{provider}\"");
     println!("cargo::rustc-env=SWATH_BLAS_PROVIDER={provider}");
-    if *provider == "openblas" && !is_known_openblas() {
-        let text = "needs the library openblas, which pkg-config and the linker do not know";
-        let remedy = format!("where linking fails, install it ({OPENBLAS})");
-        println!("cargo::warning=the feature `openblas` {text}: {remedy}");
-    }
     if let Some(library) = LIBRARIES.iter().find(|library| library.feature == *provider)
         && let Err(tried) = link(library)
     {
@@ -122,6 +123,15 @@ fn link(library: &Library) -> Result<(), Vec<String>> {
         }
         Err(reason) => tried.push(format!("not on the linker's path: {reason}")),
     }
+    if env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "macos") {
+        for folder in HOMEBREW {
+            let folder = Path::new(folder).join(names[0]).join("lib");
+            match link_from_folder(&folder, names) {
+                Ok(()) => return Ok(()),
+                Err(why) => tried.push(format!("not in the folder {}{why}", folder.display())),
+            }
+        }
+    }
     tried.push(format!("install it ({install}), or set {LIB_DIR} to its folder"));
     Err(tried)
 }
@@ -160,7 +170,7 @@ fn shared_library(folder: &Path, name: &str) -> Option<(String, String)> {
 }
 
 /// Links a package by pkg-config.
-#[cfg(any(feature = "mkl", feature = "blis", feature = "netlib"))]
+#[cfg(any(feature = "mkl", feature = "openblas", feature = "blis", feature = "netlib"))]
 fn probe(name: &str) -> Result<(), String> {
     pkg_config::probe_library(name).map(drop).map_err(|error| {
         let text = error.to_string();
@@ -168,26 +178,9 @@ fn probe(name: &str) -> Result<(), String> {
     })
 }
 
-#[cfg(not(any(feature = "mkl", feature = "blis", feature = "netlib")))]
+#[cfg(not(any(feature = "mkl", feature = "openblas", feature = "blis", feature = "netlib")))]
 fn probe(_name: &str) -> Result<(), String> {
     Err("not asked".to_owned())
-}
-
-/// True if openblas-src, which links OpenBLAS, will find it. Assumed on systems other than Linux, where
-/// openblas-src searches differently.
-fn is_known_openblas() -> bool {
-    let [host, target] = ["HOST", "TARGET"].map(env::var_os);
-    let pkg_config = || {
-        for name in ["PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR"] {
-            println!("cargo::rerun-if-env-changed={name}");
-        }
-        let program = env::var_os("PKG_CONFIG").unwrap_or_else(|| "pkg-config".into());
-        Command::new(program).args(["--exists", "openblas"]).status()
-    };
-    host != target
-        || env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os != "linux")
-        || compiler().is_ok_and(|compiler| knows(&compiler, "openblas"))
-        || pkg_config().is_ok_and(|status| status.success())
 }
 
 /// The C compiler that links Rust programs, with its arguments. For cross-compilation an environment

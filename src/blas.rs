@@ -4,14 +4,14 @@
 //! |---|---|---|
 //! | `accelerate` | Apple's | the framework of macOS |
 //! | `mkl` | Intel oneMKL (`mkl_rt`) | as below |
-//! | `openblas` | the system's OpenBLAS | by the crate `openblas-src` |
+//! | `openblas` | the system's OpenBLAS | as below |
 //! | `openblas-static` | OpenBLAS, built from source | by the crate `openblas-src` |
 //! | `blis` | BLIS | as below |
 //! | `netlib` | the reference BLAS, or the library installed in its place | as below |
 //! | `blas-dynamic` | any of them, opened at run time | `SWATH_BLAS=PATH`, else well-known names |
 //!
 //! "As below" means at build time: in the folder `SWATH_BLAS_LIB_DIR` alone if it is set, otherwise by
-//! `pkg-config`, then on the linker's path. Cargo unifies features, so two at once are no error: the first
+//! `pkg-config`, then on the linker's path, then among Homebrew's packages. Cargo unifies features, so two at once are no error: the first
 //! enabled one in the order of the table is the provider. `accelerate` applies to Apple's systems alone.
 //!
 //! Every library whose threads swath can control runs single-threaded: C is cut into a grid of tiles, and

@@ -301,6 +301,14 @@ pub enum Error {
         /// The cause.
         reason: String,
     },
+    /// A part of a model failed: [`nn::locate`](crate::nn::locate).
+    #[error("in `{path}`: {source}")]
+    In {
+        /// The path of the part, such as `blocks.2.linear`.
+        path: String,
+        /// The error of the part, never one of this variant.
+        source: Box<Error>,
+    },
     /// `SWATH_ISA` or another run-time setting is invalid.
     #[error("{0}")]
     Runtime(String),
@@ -341,6 +349,7 @@ impl Error {
             | Stalled { .. }
             | TooManyRanks { .. }
             | WrongLauncher { .. }
+            | In { .. }
             | Runtime(_) => {}
         }
         self
@@ -352,6 +361,31 @@ impl Error {
             shape.get_or_insert(*of);
         }
         self
+    }
+
+    /// The error itself, without the path that [`Error::In`] puts in front.
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::In { source, .. } => source.root(),
+            error => error,
+        }
+    }
+
+    /// Names the part of a model in which the error arose: puts `name` in front of the path that the error has.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let error = tensor![[1.0, 2.0]].matmul(&tensor![3.0]).unwrap_err();
+    /// let error = error.within("head").within("decoder");
+    /// let text = "in `decoder.head`: matmul: inner extents 2 and 1 differ for shapes [1, 2] and [1]";
+    /// assert_eq!(error.to_string(), text);
+    /// ```
+    #[must_use]
+    pub fn within(self, name: &str) -> Error {
+        match self {
+            Error::In { path, source } => Error::In { path: format!("{name}.{path}"), source },
+            source => Error::In { path: name.to_owned(), source: Box::new(source) },
+        }
     }
 
     /// Attributes the error of an internal step to `op`. The step's shapes may differ from those of the

@@ -48,6 +48,7 @@ pub mod macros;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+mod options;
 mod rng;
 pub mod runtime;
 mod shape;
@@ -75,6 +76,7 @@ pub use dtype::{DType, Element, HostData, Scalar};
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
 pub use layout::{AxisPart, Layout, LoopNest, SliceItem, merge_axes};
+pub use options::PerAxis;
 pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{
     Axes, Axis, Extent, MAX_RANK, NewShape, Shape, Strides, broadcast_index, broadcast_shape,

@@ -21,7 +21,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `visit.rs` | `Visit`, visitors, `Module`, `module!` |
+//! | `visit.rs` | `Visit`, visitors, `Module` |
+//! | `module_macro.rs` | `module!` |
+//! | `locate.rs` | the path of the layer that failed, in an error |
 //! | `init.rs` | how parameters begin |
 //! | `linear.rs` `embedding.rs` `layer_norm.rs` `rms_norm.rs` `dropout.rs` `attention.rs` `transformer.rs` | layers |
 //! | `conv.rs` `batch_norm.rs` `group_norm.rs` `pool.rs` | layers of images |
@@ -46,7 +48,9 @@ mod group_norm;
 pub mod init;
 mod layer_norm;
 mod linear;
+mod locate;
 pub mod loss;
+mod module_macro;
 mod pool;
 mod rms_norm;
 #[doc(hidden)]
@@ -70,6 +74,7 @@ pub(crate) use freeze::{is_trained, not_a_leaf};
 pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
+pub use locate::{PartId, locate};
 pub use pool::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AvgPool1d,
     AvgPool2d, Flatten, MaxPool1d, MaxPool2d,
@@ -79,5 +84,7 @@ pub use sequential::{Func, Sequential};
 pub use shared::{Shared, SharedGuard, SharedMut, SharedRef};
 pub use summary::{Summary, SummaryRow, Tracking, summary};
 pub use transformer::{TransformerBlock, TransformerBlockOptions};
-pub(crate) use visit::for_each_counter;
-pub use visit::{Kind, Module, Visit, Visitor, VisitorMut, for_each_tensor, for_each_tensor_mut};
+pub use visit::{
+    Kind, Module, Visit, Visitor, VisitorMut, for_each_counter, for_each_tensor,
+    for_each_tensor_mut,
+};

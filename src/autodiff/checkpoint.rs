@@ -251,7 +251,8 @@ impl<B: Backend> CheckpointLayer<B> for Arc<dyn Fn(&Tensor<B>) -> Result<Tensor<
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for no segments; as for [`checkpoint`].
+/// [`Error::InvalidArgument`] for no segments; as for [`checkpoint`]; those of a layer as [`Error::In`]
+/// with its index.
 pub fn checkpoint_sequential<B: Backend, L: CheckpointLayer<B>>(
     x: &Tensor<B>,
     layers: &[L],
@@ -264,9 +265,12 @@ pub fn checkpoint_sequential<B: Backend, L: CheckpointLayer<B>>(
     let parts = segments.min(layers.len());
     let first = |part| even_start(layers.len(), parts, part);
     (0..parts).try_fold(x.clone(), |x, part| {
-        let own = layers[first(part)..first(part + 1)].to_vec();
+        let start = first(part);
+        let own = layers[start..first(part + 1)].to_vec();
         checkpoint_with(&[&x], move |xs: &[Tensor<B>]| {
-            own.iter().try_fold(xs[0].clone(), |x, layer| layer.run(&x))
+            own.iter().zip(start..).try_fold(xs[0].clone(), |x, (layer, index)| {
+                layer.run(&x).map_err(|error| error.within(&index.to_string()))
+            })
         })
     })
 }

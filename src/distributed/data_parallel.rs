@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::nn::Visit;
+use crate::nn::{Visit, locate};
 use crate::ops::BinaryOp;
 use crate::rng::Rng;
 use crate::runtime::recording::with_micro_batch;
@@ -297,7 +297,8 @@ impl DataParallel {
             let weight = rows.len() as f64;
             let micro = MicroBatch { index, rows, data, stream };
             let (outcome, mut gradients) = with_micro_batch(index as u64, || {
-                let outcome: Outcome<B> = f(model, micro)?.into();
+                let outcome = f(model, micro).map_err(|error| locate(model, error))?;
+                let outcome: Outcome<B> = outcome.into();
                 let gradients = outcome.loss.backward()?;
                 Ok::<_, Error>((outcome, gradients))
             })?;

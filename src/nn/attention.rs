@@ -1,10 +1,11 @@
 //! [`MultiHeadAttention`].
 
-use super::{Dropout, Linear, LinearOptions, Module, init};
+use super::{Dropout, Linear, LinearOptions, Module, init, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::options::setters;
 use crate::rng::Rng;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -21,7 +22,7 @@ use crate::tensor::fused::attention::Attention;
 /// use swath::prelude::*;
 ///
 /// let mut rng = Rng::seed(1);
-/// let options = MultiHeadAttentionOptions { causal: true, ..Default::default() };
+/// let options = MultiHeadAttentionOptions::new().causal(true);
 /// let attention = MultiHeadAttention::with_options(8, 2, options, &mut rng)?;
 /// let x = Tensor::<CpuBackend>::randn((1, 5, 8), &mut rng)?;
 /// assert_eq!(attention.forward(&x)?.dims(), [1, 5, 8]);
@@ -63,6 +64,16 @@ pub struct MultiHeadAttentionOptions {
 impl Default for MultiHeadAttentionOptions {
     fn default() -> Self {
         MultiHeadAttentionOptions { causal: false, dropout: 0.0, bias: true, dtype: DType::F32 }
+    }
+}
+
+setters! {
+    [] MultiHeadAttentionOptions {
+        @new;
+        causal: bool;
+        dropout: f64;
+        bias: bool;
+        dtype: DType;
     }
 }
 
@@ -122,16 +133,19 @@ impl<B: Backend> MultiHeadAttention<B> {
         memory: &Tensor<B>,
         mask: Option<&Tensor<B>>,
     ) -> Result<Tensor<B>> {
-        let width = self.width()?;
-        let (q, k, v) = (
-            self.project(x, 0, width)?,
-            self.project(memory, 1, width)?,
-            self.project(memory, 2, width)?,
-        );
-        let dropout = self.dropout.next_mask();
-        let options = Attention { mask, causal: self.causal, scale: None, dropout };
-        let y = q.scaled_dot_product_attention(&k, &v, options)?.swap_axes(-3, -2)?;
-        self.out_proj.forward(&y.flatten(-2, -1)?)
+        let attend = || {
+            let width = self.width()?;
+            let (q, k, v) = (
+                self.project(x, 0, width)?,
+                self.project(memory, 1, width)?,
+                self.project(memory, 2, width)?,
+            );
+            let dropout = self.dropout.next_mask();
+            let options = Attention { mask, causal: self.causal, scale: None, dropout };
+            let y = q.scaled_dot_product_attention(&k, &v, options)?.swap_axes(-3, -2)?;
+            self.out_proj.forward(&y.flatten(-2, -1)?)
+        };
+        attend().map_err(|error| locate(self, error))
     }
 
     /// Queries (part 0), keys (1) or values (2) of `x`, as `[…, heads, t, width / heads]`.

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Buffer, Module, init};
+use super::{Buffer, Module, init, locate};
 use crate::autodiff::{is_recomputing, replayed};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result, check_options};
+use crate::options::setters;
 use crate::tensor::Tensor;
 
 /// Options of [`BatchNorm1d::with_options`] and [`BatchNorm2d::with_options`].
@@ -26,6 +27,16 @@ pub struct BatchNormOptions {
 impl Default for BatchNormOptions {
     fn default() -> Self {
         BatchNormOptions { affine: true, eps: 1e-5, momentum: 0.1, dtype: DType::F32 }
+    }
+}
+
+setters! {
+    [] BatchNormOptions {
+        @new;
+        affine: bool;
+        eps: f64;
+        momentum: f64;
+        dtype: DType;
     }
 }
 
@@ -127,6 +138,12 @@ macro_rules! batch_norms {
             /// Those of [`Tensor::batch_norm`]; [`Error::InvalidShape`] for other axes, and in training unless
             /// there is more than one value of each channel.
             fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+                self.normalized(x).map_err(|error| locate(self, error))
+            }
+        }
+
+        impl<B: Backend> $Layer<B> {
+            fn normalized(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
                 let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
                 let invalid =
                     |reason| Error::InvalidShape { op: "batch_norm", shape: *x.shape(), reason };

@@ -1,11 +1,12 @@
 //! [`Conv1d`], [`Conv2d`], [`ConvTranspose1d`], [`ConvTranspose2d`].
 
-use super::{Module, init};
+use super::{Module, init, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Activation;
+use crate::options::{PerAxis, setters};
 use crate::rng::Rng;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -18,10 +19,16 @@ use crate::tensor::fused::conv::{ConvOptions, ConvTransposeOptions};
 /// use swath::nn::{Conv2d, ConvLayerOptions};
 /// use swath::prelude::*;
 ///
+/// let (mut rng, halving) = (Rng::seed(1), ConvOptions::new().stride(2).padding(1));
+/// let layer: Conv2d = Conv2d::with_options(3, 16, 3, halving, &mut rng)?;
+/// assert_eq!(layer.weight.dims(), [16, 3, 3, 3]);
+/// let layer: Conv2d = Conv2d::with_options(3, 16, [3, 5], halving.bias(false), &mut rng)?;
+/// assert!(layer.bias.is_none());
+///
 /// let conv = ConvOptions { stride: [2, 2], padding: Padding::Zeros([1, 1]), ..Default::default() };
 /// let options = ConvLayerOptions { conv, bias: false, ..Default::default() };
-/// let layer: Conv2d = Conv2d::with_options(3, 16, [3, 3], options, &mut Rng::seed(1))?;
-/// assert_eq!(layer.weight.dims(), [16, 3, 3, 3]);
+/// let same: Conv2d = Conv2d::with_options(3, 16, [3, 5], options, &mut rng)?;
+/// assert_eq!(same.options, layer.options);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +43,43 @@ pub struct ConvLayerOptions<O> {
 
 impl<O: Default> Default for ConvLayerOptions<O> {
     fn default() -> Self {
-        ConvLayerOptions { conv: O::default(), bias: true, dtype: DType::F32 }
+        O::default().into()
     }
 }
+
+/// The options of a convolution, with a bias and of dtype `F32`.
+impl<O> From<O> for ConvLayerOptions<O> {
+    fn from(conv: O) -> Self {
+        ConvLayerOptions { conv, bias: true, dtype: DType::F32 }
+    }
+}
+
+setters! {
+    [O] ConvLayerOptions<O> {
+        bias: bool;
+        dtype: DType;
+    }
+}
+
+macro_rules! parameter_options {
+    ($($Options:ident)*) => {$(
+        /// # Options of layers
+        impl<const N: usize> $Options<N> {
+            /// Creates the options of a layer, with `bias` set.
+            #[must_use]
+            pub fn bias(self, bias: bool) -> ConvLayerOptions<Self> {
+                ConvLayerOptions::from(self).bias(bias)
+            }
+
+            /// Creates the options of a layer, with the parameters' `dtype` set.
+            #[must_use]
+            pub fn dtype(self, dtype: DType) -> ConvLayerOptions<Self> {
+                ConvLayerOptions::from(self).dtype(dtype)
+            }
+        }
+    )*};
+}
+parameter_options!(ConvOptions ConvTransposeOptions);
 
 /// Draws a weight `[first, second / groups, kernel…]` and a bias of as many elements as the layer has outputs.
 fn parameters<B: Backend, O>(
@@ -87,10 +128,10 @@ macro_rules! convolution_layers {
             pub fn new(
                 $inputs: usize,
                 $outputs: usize,
-                kernel: [usize; $n],
+                kernel: impl PerAxis<$n>,
                 rng: &mut Rng,
             ) -> Result<Self> {
-                $Layer::with_options($inputs, $outputs, kernel, ConvLayerOptions::default(), rng)
+                $Layer::with_options($inputs, $outputs, kernel, $Options::default(), rng)
             }
 
             /// Creates a layer with options.
@@ -102,10 +143,11 @@ macro_rules! convolution_layers {
             pub fn with_options(
                 $inputs: usize,
                 $outputs: usize,
-                kernel: [usize; $n],
-                options: ConvLayerOptions<$Options<$n>>,
+                kernel: impl PerAxis<$n>,
+                options: impl Into<ConvLayerOptions<$Options<$n>>>,
                 rng: &mut Rng,
             ) -> Result<Self> {
+                let (kernel, options) = (kernel.per_axis(), options.into());
                 options.conv.check(stringify!($conv), &kernel)?;
                 let groups = options.conv.groups;
                 let (weight, bias) = parameters($axes, $outputs, groups, &kernel, &options, rng)?;
@@ -116,11 +158,13 @@ macro_rules! convolution_layers {
         impl<B: Backend> Module<B> for $Layer<B> {
             fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
                 x.$conv(&self.weight, self.bias.as_ref(), self.options)
+                    .map_err(|error| locate(self, error))
             }
 
             $(
                 fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
                     x.$conv_activation(&self.weight, self.bias.as_ref(), self.options, activation)
+                        .map_err(|error| locate(self, error))
                 }
             )?
         }
@@ -145,7 +189,7 @@ convolution_layers! {
     /// let mut rng = Rng::seed(1);
     /// // The activation is applied while the convolution's result is in the cache.
     /// let model: Sequential =
-    ///     Sequential::new().push(Conv2d::new(3, 8, [3, 3], &mut rng)?).push(Activation::Relu);
+    ///     Sequential::new().push(Conv2d::new(3, 8, 3, &mut rng)?).push(Activation::Relu);
     /// let x = Tensor::randn((2, 3, 10, 12), &mut rng)?;
     /// assert_eq!(model.forward(&x)?.dims(), [2, 8, 8, 10]);
     /// # Ok::<(), Error>(())

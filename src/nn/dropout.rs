@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{Module, Visit, Visitor, VisitorMut};
+use super::{Module, PartId, Visit, Visitor, VisitorMut, locate};
 use crate::autodiff::replayed;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -88,6 +88,7 @@ fn as_tensor<B: Backend>(counter: &AtomicU64) -> Tensor<B> {
 
 impl<B: Backend> Visit<B> for Dropout {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        visitor.part(PartId::of(self));
         visitor.training(&self.training);
         for (name, counter) in self.buffers() {
             visitor.enter(name);
@@ -113,7 +114,7 @@ impl<B: Backend> Visit<B> for Dropout {
 impl<B: Backend> Module<B> for Dropout {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         match self.next_mask() {
-            Some(mask) => x.dropout(mask),
+            Some(mask) => x.dropout(mask).map_err(|error| locate::<B>(self, error)),
             None => Ok(x.clone()),
         }
     }

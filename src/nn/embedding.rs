@@ -1,6 +1,6 @@
 //! [`Embedding`].
 
-use super::{Module, init};
+use super::{Module, init, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
@@ -47,6 +47,6 @@ impl<B: Backend> Module<B> for Embedding<B> {
     /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange);
     /// [`Error::DTypeMismatch`](crate::Error::DTypeMismatch) unless the indices are `I64`.
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        self.weight.embedding(x)
+        self.weight.embedding(x).map_err(|error| locate(self, error))
     }
 }

@@ -1,10 +1,11 @@
 //! [`GroupNorm`].
 
-use super::{Module, init};
+use super::{Module, init, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result, check_options};
+use crate::options::setters;
 use crate::tensor::Tensor;
 
 /// Group normalization (Wu and He, 2018) of `[n, channels, …]`: `(x - mean) / √(variance + eps) · weight + bias`
@@ -49,6 +50,15 @@ impl Default for GroupNormOptions {
     }
 }
 
+setters! {
+    [] GroupNormOptions {
+        @new;
+        affine: bool;
+        eps: f64;
+        dtype: DType;
+    }
+}
+
 impl<B: Backend> GroupNorm<B> {
     /// Creates a layer with weight and bias, of dtype `F32`.
     ///
@@ -82,5 +92,6 @@ impl<B: Backend> GroupNorm<B> {
 impl<B: Backend> Module<B> for GroupNorm<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         x.group_norm(self.groups, self.weight.as_ref(), self.bias.as_ref(), self.eps)
+            .map_err(|error| locate(self, error))
     }
 }

@@ -1,10 +1,11 @@
 //! [`LayerNorm`].
 
-use super::{Module, init};
+use super::{Module, init, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Result, check_options};
+use crate::options::setters;
 use crate::tensor::Tensor;
 
 /// Layer normalization: `(x - mean) / √(variance + eps) · weight + bias` over the last axis, of
@@ -49,6 +50,16 @@ impl Default for LayerNormOptions {
     }
 }
 
+setters! {
+    [] LayerNormOptions {
+        @new;
+        weight: bool;
+        bias: bool;
+        eps: f64;
+        dtype: DType;
+    }
+}
+
 impl<B: Backend> LayerNorm<B> {
     /// Creates a layer with weight and bias, of dtype `F32`.
     ///
@@ -77,5 +88,6 @@ impl<B: Backend> LayerNorm<B> {
 impl<B: Backend> Module<B> for LayerNorm<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         x.layer_norm(self.weight.as_ref(), self.bias.as_ref(), self.eps)
+            .map_err(|error| locate(self, error))
     }
 }

@@ -1,11 +1,12 @@
 //! [`Linear`].
 
-use super::{Module, init};
+use super::{Module, init, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::Activation;
+use crate::options::setters;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
@@ -21,8 +22,7 @@ use crate::tensor::Tensor;
 /// let layer = Linear::new(3, 2, &mut rng)?;
 /// assert_eq!(layer.forward(&tensor![[1.0, 2.0, 3.0]])?.dims(), [1, 2]);
 ///
-/// let options = LinearOptions { bias: false, ..Default::default() };
-/// let product: Linear = Linear::with_options(3, 2, options, &mut rng)?;
+/// let product: Linear = Linear::with_options(3, 2, LinearOptions::new().bias(false), &mut rng)?;
 /// assert!(product.bias.is_none());
 /// # Ok::<(), Error>(())
 /// ```
@@ -47,6 +47,14 @@ pub struct LinearOptions {
 impl Default for LinearOptions {
     fn default() -> Self {
         LinearOptions { bias: true, dtype: DType::F32 }
+    }
+}
+
+setters! {
+    [] LinearOptions {
+        @new;
+        bias: bool;
+        dtype: DType;
     }
 }
 
@@ -80,10 +88,11 @@ impl<B: Backend> Linear<B> {
 
 impl<B: Backend> Module<B> for Linear<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        x.linear(&self.weight, self.bias.as_ref())
+        x.linear(&self.weight, self.bias.as_ref()).map_err(|error| locate(self, error))
     }
 
     fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
         x.linear_activation(&self.weight, self.bias.as_ref(), activation)
+            .map_err(|error| locate(self, error))
     }
 }

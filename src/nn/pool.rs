@@ -1,6 +1,6 @@
 //! Layers of images without parameters: poolings and [`Flatten`].
 
-use super::{Module, Visit, Visitor, VisitorMut};
+use super::{Module, PartId, Visit, Visitor, VisitorMut, locate};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -16,14 +16,16 @@ macro_rules! layers {
         ))?;
 
         impl<B: Backend> Visit<B> for $Layer {
-            fn visit(&self, _visitor: &mut dyn Visitor<B>) {}
+            fn visit(&self, visitor: &mut dyn Visitor<B>) {
+                visitor.part(PartId::of(self));
+            }
             fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut<B>) {}
         }
 
         impl<B: Backend> Module<B> for $Layer {
             fn forward(&self, $x: &Tensor<B>) -> Result<Tensor<B>> {
                 let $layer = self;
-                $forward
+                $forward.map_err(|error| locate::<B>(self, error))
             }
         }
     )*};
@@ -40,7 +42,7 @@ layers! {
     /// use swath::prelude::*;
     ///
     /// let model: Sequential =
-    ///     Sequential::new().push(MaxPool2d(PoolOptions::new([2, 2]))).push(Flatten);
+    ///     Sequential::new().push(MaxPool2d(PoolOptions::new(2))).push(Flatten);
     /// let x = Tensor::zeros((5, 3, 4, 6), DType::F32)?;
     /// assert_eq!(model.forward(&x)?.dims(), [5, 18]);
     /// # Ok::<(), Error>(())

@@ -1,10 +1,11 @@
 //! [`RmsNorm`].
 
-use super::{Module, init};
+use super::{Module, init, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Result, check_options};
+use crate::options::setters;
 use crate::tensor::Tensor;
 
 /// Root-mean-square normalization: `x / √(mean(x²) + eps) · weight` over the last axis, of extent
@@ -45,6 +46,15 @@ impl Default for RmsNormOptions {
     }
 }
 
+setters! {
+    [] RmsNormOptions {
+        @new;
+        weight: bool;
+        eps: f64;
+        dtype: DType;
+    }
+}
+
 impl<B: Backend> RmsNorm<B> {
     /// Creates a layer with a weight, of dtype `F32`.
     ///
@@ -68,6 +78,6 @@ impl<B: Backend> RmsNorm<B> {
 
 impl<B: Backend> Module<B> for RmsNorm<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        x.rms_norm(self.weight.as_ref(), self.eps)
+        x.rms_norm(self.weight.as_ref(), self.eps).map_err(|error| locate(self, error))
     }
 }

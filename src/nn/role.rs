@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{Kind, Visitor, VisitorMut};
+use super::{Kind, PartId, Visitor, VisitorMut};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::tensor::Tensor;
@@ -35,6 +35,9 @@ macro_rules! visitors {
             }
             fn counter(&mut self, x: &Tensor<B>) {
                 self.0.counter(x);
+            }
+            fn part(&mut self, id: PartId) {
+                self.0.part(id);
             }
             fn training(&mut self, flag: &AtomicBool) {
                 self.0.training(flag);

@@ -1,6 +1,7 @@
 //! [`Sequential`], and functions as modules.
 
-use super::{Module, Visit, Visitor, VisitorMut};
+use super::visit::with_number;
+use super::{Module, PartId, Visit, Visitor, VisitorMut, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::error::Result;
@@ -8,6 +9,8 @@ use crate::ops::Activation;
 use crate::tensor::Tensor;
 
 /// A chain of modules. The name of a module in a path is its index.
+///
+/// An error begins with the index of the layer, and the path in it: ``in `2.norm1`: …``.
 ///
 /// An [`Activation`] after a [`Linear`](super::Linear) is computed together with it by
 /// [`linear_activation`](Tensor::linear_activation): 16-bit floats are then rounded once for both.
@@ -57,10 +60,13 @@ impl<B: Backend> Sequential<B> {
                 Some((next, after)) => (next.as_activation(), after),
                 None => (last.take(), rest),
             };
-            (x, left) = match next {
-                Some(activation) => (layer.forward_then(&x, activation)?, after),
-                None => (layer.forward(&x)?, rest),
+            let index = self.layers.len() - left.len();
+            let (y, after) = match next {
+                Some(activation) => (layer.forward_then(&x, activation), after),
+                None => (layer.forward(&x), rest),
             };
+            let located = |error| with_number(index, |name| locate(&**layer, error).within(name));
+            (x, left) = (y.map_err(located)?, after);
         }
         match last {
             Some(activation) => activation.forward(&x),
@@ -71,6 +77,7 @@ impl<B: Backend> Sequential<B> {
 
 impl<B: Backend> Visit<B> for Sequential<B> {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        visitor.part(PartId::of(self));
         self.layers.visit(visitor);
     }
 
@@ -81,11 +88,11 @@ impl<B: Backend> Visit<B> for Sequential<B> {
 
 impl<B: Backend> Module<B> for Sequential<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        self.run(x, None)
+        self.run(x, None).map_err(|error| locate(self, error))
     }
 
     fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
-        self.run(x, Some(activation))
+        self.run(x, Some(activation)).map_err(|error| locate(self, error))
     }
 }
 
@@ -113,7 +120,9 @@ impl<F> Func<F> {
 }
 
 impl<B: Backend, F> Visit<B> for Func<F> {
-    fn visit(&self, _visitor: &mut dyn Visitor<B>) {}
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        visitor.part(PartId::of(self));
+    }
     fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut<B>) {}
 }
 
@@ -122,18 +131,20 @@ where
     F: Fn(&Tensor<B>) -> Result<Tensor<B>> + Send + Sync,
 {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        (self.0)(x)
+        (self.0)(x).map_err(|error| locate::<B>(self, error))
     }
 }
 
 impl<B: Backend> Visit<B> for Activation {
-    fn visit(&self, _visitor: &mut dyn Visitor<B>) {}
+    fn visit(&self, visitor: &mut dyn Visitor<B>) {
+        visitor.part(PartId::of(self));
+    }
     fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut<B>) {}
 }
 
 impl<B: Backend> Module<B> for Activation {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        x.unary(self.op())
+        x.activation(*self).map_err(|error| locate::<B>(self, error))
     }
 
     fn as_activation(&self) -> Option<Activation> {

@@ -2,13 +2,14 @@
 
 use super::{
     Dropout, LayerNorm, LayerNormOptions, Linear, LinearOptions, Module, MultiHeadAttention,
-    MultiHeadAttentionOptions,
+    MultiHeadAttentionOptions, locate,
 };
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::Activation;
+use crate::options::setters;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
@@ -28,7 +29,7 @@ use crate::tensor::Tensor;
 /// use swath::prelude::*;
 ///
 /// let mut rng = Rng::seed(1);
-/// let options = TransformerBlockOptions { causal: true, dropout: 0.1, ..Default::default() };
+/// let options = TransformerBlockOptions::new().causal(true).dropout(0.1);
 /// let block = TransformerBlock::with_options(8, 2, options, &mut rng)?;
 /// let x = Tensor::<CpuBackend>::randn((1, 5, 8), &mut rng)?;
 /// assert_eq!(block.forward(&x)?.dims(), [1, 5, 8]);
@@ -93,6 +94,19 @@ impl Default for TransformerBlockOptions {
     }
 }
 
+setters! {
+    [] TransformerBlockOptions {
+        @new;
+        hidden: impl Into<Option<usize>>, into;
+        activation: Activation;
+        causal: bool;
+        dropout: f64;
+        eps: f64;
+        bias: bool;
+        dtype: DType;
+    }
+}
+
 impl<B: Backend> TransformerBlock<B> {
     /// Creates a block with default options.
     ///
@@ -136,12 +150,13 @@ impl<B: Backend> TransformerBlock<B> {
     /// # Errors
     /// Errors of the parts.
     pub fn forward_masked(&self, x: &Tensor<B>, mask: Option<&Tensor<B>>) -> Result<Tensor<B>> {
-        let mixed = self.self_attn.forward_masked(&self.norm1.forward(x)?, mask)?;
-        let x = x.add(&self.dropout1.forward(&mixed)?)?;
-        let Linear { weight, bias } = &self.linear1;
-        let hidden = self.norm2.forward(&x)?;
-        let hidden = hidden.linear_activation(weight, bias.as_ref(), self.activation)?;
-        x.add(&self.dropout2.forward(&self.linear2.forward(&hidden)?)?)
+        let run = || {
+            let mixed = self.self_attn.forward_masked(&self.norm1.forward(x)?, mask)?;
+            let x = x.add(&self.dropout1.forward(&mixed)?)?;
+            let hidden = self.linear1.forward_then(&self.norm2.forward(&x)?, self.activation)?;
+            x.add(&self.dropout2.forward(&self.linear2.forward(&hidden)?)?)
+        };
+        run().map_err(|error| locate(self, error))
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
+use super::{PartId, locate};
+
 use crate::autodiff::CheckpointLayer;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -33,6 +35,9 @@ pub trait Visitor<B: Backend> {
     fn counter(&mut self, tensor: &Tensor<B>) {
         self.tensor(tensor, Kind::Buffer);
     }
+    /// Called with the identity of a part, before its tensors. Parts that do not call it are not found by
+    /// [`locate`].
+    fn part(&mut self, _id: PartId) {}
     /// Called with the training flag of a layer. The flag can be set through a shared reference, so
     /// that parts held by an [`Arc`] can be switched too.
     fn training(&mut self, _flag: &AtomicBool) {}
@@ -66,7 +71,7 @@ pub trait VisitorMut<B: Backend> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors of backend `{B}`",
     label = "not a part of a model",
-    note = "`swath::module!` implements `Visit` for a struct; tensors, layers and `Option`, `Vec`, `Box` and `Arc` of them have it"
+    note = "`swath::module!` implements `Visit` for a struct; tensors, layers and `Option`, `Vec`, arrays, `Box` and `Arc` of them have it"
 )]
 pub trait Visit<B: Backend> {
     /// Passes every tensor to the visitor, always in the same order.
@@ -85,10 +90,41 @@ pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     /// Computes the output for the input `x`.
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>>;
 
+    /// Computes [`forward`](Module::forward). An error begins with the path of the layer that failed.
+    ///
+    /// ```
+    /// use swath::nn::{Linear, Module};
+    /// use swath::prelude::*;
+    ///
+    /// struct Net {
+    ///     hidden: Linear,
+    ///     head: Linear,
+    /// }
+    /// swath::module!(Net: CpuBackend { hidden, head });
+    ///
+    /// impl Module<CpuBackend> for Net {
+    ///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    ///         self.head.forward(&self.hidden.forward(x)?.relu()?)
+    ///     }
+    /// }
+    ///
+    /// let mut rng = Rng::seed(1);
+    /// let net = Net { hidden: Linear::new(4, 8, &mut rng)?, head: Linear::new(9, 1, &mut rng)? };
+    /// let error = net.call(&Tensor::zeros((1, 4), DType::F32)?).unwrap_err();
+    /// assert_eq!(error.to_string(), "in `head`: linear: shapes [1, 8] and [1, 9] do not fit");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// Layers of this crate need nothing more. A layer of one's own is found if it is called by `call`
+    /// too.
+    fn call(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        self.forward(x).map_err(|error| locate(self, error))
+    }
+
     /// Computes the output followed by an activation. A module that ends in a matrix product, such
     /// as [`Linear`](super::Linear), applies the activation while the product is in the cache.
     fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
-        self.forward(x)?.unary(activation.op())
+        self.forward(x)?.activation(activation)
     }
 
     /// The activation, if the module is one: [`Sequential`](super::Sequential) passes it to
@@ -152,7 +188,7 @@ impl<B: Backend, T: Visit<B>> Visit<B> for Option<T> {
 }
 
 /// The name of a part is its index.
-impl<B: Backend, T: Visit<B>> Visit<B> for Vec<T> {
+impl<B: Backend, T: Visit<B>> Visit<B> for [T] {
     fn visit(&self, visitor: &mut dyn Visitor<B>) {
         for (i, part) in self.iter().enumerate() {
             with_number(i, |name| visitor.enter(name));
@@ -170,14 +206,29 @@ impl<B: Backend, T: Visit<B>> Visit<B> for Vec<T> {
     }
 }
 
+macro_rules! visit_as_slice {
+    ($([$($generics:tt)*] $List:ty)*) => {$(
+        impl<B: Backend, $($generics)*> Visit<B> for $List {
+            fn visit(&self, visitor: &mut dyn Visitor<B>) {
+                self.as_slice().visit(visitor);
+            }
+
+            fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
+                self.as_mut_slice().visit_mut(visitor);
+            }
+        }
+    )*};
+}
+visit_as_slice!([T: Visit<B>] Vec<T> [T: Visit<B>, const N: usize] [T; N]);
+
 /// Calls `f` with the decimal digits of a number, without an allocation.
-fn with_number(number: usize, f: impl FnOnce(&str)) {
+pub(super) fn with_number<Y>(number: usize, f: impl FnOnce(&str) -> Y) -> Y {
     use std::io::Write as _;
     let mut digits = [0u8; 20];
     let mut rest = &mut digits[..];
     write!(rest, "{number}").expect("20 digits hold every number");
     let len = 20 - rest.len();
-    f(std::str::from_utf8(&digits[..len]).expect("digits are ASCII"));
+    f(std::str::from_utf8(&digits[..len]).expect("digits are ASCII"))
 }
 
 impl<B: Backend, T: Visit<B> + ?Sized> Visit<B> for Box<T> {
@@ -216,6 +267,10 @@ macro_rules! module_within {
                 (**self).forward(x)
             }
 
+            fn call(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+                (**self).call(x)
+            }
+
             fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
                 (**self).forward_then(x, activation)
             }
@@ -230,20 +285,20 @@ module_within!(Box Arc);
 
 impl<B: Backend> CheckpointLayer<B> for Arc<dyn Module<B>> {
     fn run(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        self.forward(x)
+        self.call(x)
     }
 }
 
 /// The steps of a path, joined by dots. Usual lengths need no allocation.
 #[derive(Default)]
-struct Path {
+pub(super) struct Path {
     text: SmallVec<[u8; 128]>,
     /// Length of the text before each step.
     lengths: SmallVec<[usize; 16]>,
 }
 
 impl Path {
-    fn enter(&mut self, name: &str) {
+    pub fn enter(&mut self, name: &str) {
         self.lengths.push(self.text.len());
         if !self.text.is_empty() {
             self.text.push(b'.');
@@ -251,11 +306,11 @@ impl Path {
         self.text.extend_from_slice(name.as_bytes());
     }
 
-    fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.text.truncate(self.lengths.pop().unwrap_or(0));
     }
 
-    fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.text).expect("made of whole names")
     }
 }
@@ -306,8 +361,11 @@ pub fn for_each_tensor_mut<B: Backend>(
     each.result
 }
 
-/// Calls `f(path)` for every counter of a model.
-pub(crate) fn for_each_counter<B: Backend>(model: &(impl Visit<B> + ?Sized), f: impl FnMut(&str)) {
+/// Calls `f(path)` for every counter of a model, a seed or the like, which a file of the model may lack.
+///
+/// # Panics
+/// As [`for_each_tensor`].
+pub fn for_each_counter<B: Backend>(model: &(impl Visit<B> + ?Sized), f: impl FnMut(&str)) {
     struct Counters<F>(Path, F);
     impl<B: Backend, F: FnMut(&str)> Visitor<B> for Counters<F> {
         fn enter(&mut self, name: &str) {
@@ -351,83 +409,4 @@ impl<B: Backend, F: FnMut(&str, &mut Tensor<B>, Kind) -> Result<()>> VisitorMut<
             self.result = Err(Error::InvalidArgument { op: "visit_mut", reason });
         }
     }
-}
-
-/// Implements [`Visit`](crate::nn::Visit) for a struct: lists its parts in order, then, after
-/// `skip`, the fields without tensors. All fields must be named, so that a forgotten one is a
-/// compile error.
-///
-/// A tensor without a role is a parameter while it is tracked, and else a buffer. In a field with the role
-/// `parameter`, a tensor of floats that is neither tracked nor frozen is an error of
-/// [`Optimizer::step`](crate::optim::Optimizer::step), instead of being left untrained. A file may
-/// lack the fields with the role `counter`.
-///
-/// ```
-/// use swath::prelude::*;
-/// struct Mlp<B: Backend> {
-///     weights: Vec<Tensor<B>>,
-///     bias: Option<Tensor<B>>,
-///     width: usize,
-/// }
-/// swath::module!(Mlp<B> { weights: parameter, bias: parameter; skip width });
-///
-/// struct OnCpu {
-///     weight: Tensor<CpuBackend>,
-/// }
-/// swath::module!(OnCpu: CpuBackend { weight });
-/// ```
-///
-/// ```compile_fail,E0027
-/// use swath::prelude::*;
-/// struct Mlp<B: Backend> {
-///     weight: Tensor<B>,
-///     bias: Tensor<B>,
-/// }
-/// swath::module!(Mlp<B> { weight });
-/// ```
-#[macro_export]
-macro_rules! module {
-    ($Name:ident<$B:ident> {
-        $($part:ident $(: $role:ident)?),* $(,)? $(; skip $($other:ident),+ $(,)?)?
-    }) => {
-        impl<$B: $crate::Backend> $crate::nn::Visit<$B> for $Name<$B> {
-            $crate::module!(@methods $B { $($part [$($role)?]),*; $($($other),+)? });
-        }
-    };
-    ($Name:ident: $B:ty {
-        $($part:ident $(: $role:ident)?),* $(,)? $(; skip $($other:ident),+ $(,)?)?
-    }) => {
-        impl $crate::nn::Visit<$B> for $Name {
-            $crate::module!(@methods $B { $($part [$($role)?]),*; $($($other),+)? });
-        }
-    };
-    (@methods $B:ty { $($part:ident $role:tt),*; $($other:ident),* }) => {
-        fn visit(&self, visitor: &mut dyn $crate::nn::Visitor<$B>) {
-            let Self { $($part,)* $($other: _,)* } = self;
-            $(
-                visitor.enter(stringify!($part));
-                $crate::module!(@visit visit $role $part, visitor, $B);
-                visitor.leave();
-            )*
-            let _ = visitor;
-        }
-        fn visit_mut(&mut self, visitor: &mut dyn $crate::nn::VisitorMut<$B>) {
-            let Self { $($part,)* $($other: _,)* } = self;
-            $(
-                visitor.enter(stringify!($part));
-                $crate::module!(@visit visit_mut $role $part, visitor, $B);
-                visitor.leave();
-            )*
-            let _ = visitor;
-        }
-    };
-    (@visit $visit:ident [] $part:ident, $visitor:ident, $B:ty) => {
-        $crate::nn::Visit::<$B>::$visit($part, $visitor);
-    };
-    (@visit $visit:ident [parameter] $part:ident, $visitor:ident, $B:ty) => {
-        $crate::nn::Visit::<$B>::$visit($part, &mut $crate::nn::role::Parameters(&mut *$visitor));
-    };
-    (@visit $visit:ident [counter] $part:ident, $visitor:ident, $B:ty) => {
-        $crate::nn::Visit::<$B>::$visit($part, &mut $crate::nn::role::Counters(&mut *$visitor));
-    };
 }

@@ -5,8 +5,12 @@
 
 use super::{Convolution, Pooling, UnaryOp, Window};
 
-/// The activation of [`FusedOp::BiasActivation`] and [`FusedOp::Linear`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// An activation function.
+///
+/// Those with an [`op`](Activation::op) can be part of a fused op, such as [`FusedOp::Linear`]. The others are
+/// computed after it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Activation {
     /// `max(z, 0)`.
     Relu,
@@ -20,29 +24,64 @@ pub enum Activation {
     Sigmoid,
     /// `tanh(z)`.
     Tanh,
+    /// `min(max(z, 0), 6)`.
+    Relu6,
+    /// `λ z` where `z ≥ 0`, else `λ α (e^z - 1)`, with the constants of [`UnaryOp::Selu`].
+    Selu,
+    /// `z tanh(softplus(z))`.
+    Mish,
+    /// `ln(1 + e^z)`.
+    Softplus,
+    /// `ln σ(z)`.
+    LogSigmoid,
+    /// `min(max(z + 3, 0), 6) / 6`.
+    Hardsigmoid,
+    /// `z min(max(z + 3, 0), 6) / 6`.
+    Hardswish,
+    /// `z` where `z ≥ 0`, else `a z` with this slope a.
+    LeakyRelu(f64),
+    /// `z` where `z ≥ 0`, else `a (e^z - 1)` with this scale a.
+    Elu(f64),
 }
 
 impl Activation {
-    /// Every activation.
-    pub const ALL: [Activation; 6] = [
+    /// Every activation, those with a parameter once.
+    pub const ALL: [Activation; 15] = [
         Activation::Relu,
         Activation::Gelu,
         Activation::GeluTanh,
         Activation::Silu,
         Activation::Sigmoid,
         Activation::Tanh,
+        Activation::Relu6,
+        Activation::Selu,
+        Activation::Mish,
+        Activation::Softplus,
+        Activation::LogSigmoid,
+        Activation::Hardsigmoid,
+        Activation::Hardswish,
+        Activation::LeakyRelu(0.01),
+        Activation::Elu(1.0),
     ];
 
-    /// The unary op of the activation.
-    pub const fn op(self) -> UnaryOp {
-        match self {
+    /// The unary op of the activation; `None` if it has a parameter.
+    pub const fn op(self) -> Option<UnaryOp> {
+        Some(match self {
             Activation::Relu => UnaryOp::Relu,
             Activation::Gelu => UnaryOp::Gelu,
             Activation::GeluTanh => UnaryOp::GeluTanh,
             Activation::Silu => UnaryOp::Silu,
             Activation::Sigmoid => UnaryOp::Sigmoid,
             Activation::Tanh => UnaryOp::Tanh,
-        }
+            Activation::Relu6 => UnaryOp::Relu6,
+            Activation::Selu => UnaryOp::Selu,
+            Activation::Mish => UnaryOp::Mish,
+            Activation::Softplus => UnaryOp::Softplus,
+            Activation::LogSigmoid => UnaryOp::LogSigmoid,
+            Activation::Hardsigmoid => UnaryOp::Hardsigmoid,
+            Activation::Hardswish => UnaryOp::Hardswish,
+            Activation::LeakyRelu(_) | Activation::Elu(_) => return None,
+        })
     }
 }
 
@@ -178,7 +217,7 @@ pub enum FusedOp<'a, T> {
         x: &'a T,
         /// `[n]`.
         bias: &'a T,
-        /// f.
+        /// f, one with an [`Activation::op`].
         activation: Activation,
     },
     /// Gradient of [`FusedOp::BiasActivation`], `g f′(x + bias)`. Result: gradient of x + bias
@@ -190,7 +229,7 @@ pub enum FusedOp<'a, T> {
         x: &'a T,
         /// As in [`FusedOp::BiasActivation`].
         bias: &'a T,
-        /// f.
+        /// f, one with an [`Activation::op`].
         activation: Activation,
     },
     /// Dropout: `x / (1 - p)` where the mask keeps an element, else `0 · x`. Result: of the shape
@@ -245,7 +284,7 @@ pub enum FusedOp<'a, T> {
         weight: &'a T,
         /// `[n]`.
         bias: Option<&'a T>,
-        /// f.
+        /// f, one with an [`Activation::op`].
         activation: Option<Activation>,
         /// True if z is a second result.
         keep_sums: bool,
@@ -282,7 +321,7 @@ pub enum FusedOp<'a, T> {
         weight: &'a T,
         /// `[o]`.
         bias: Option<&'a T>,
-        /// f.
+        /// f, one with an [`Activation::op`].
         activation: Option<Activation>,
         /// How windows slide.
         convolution: Convolution,

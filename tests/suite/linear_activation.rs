@@ -56,7 +56,7 @@ fn its_bits_are_those_of_linear_and_the_activation() {
                     let tracked = x.requires_grad();
                     for activation in Activation::ALL {
                         let z = x.linear(&weight, bias.as_ref()).unwrap();
-                        let expected = z.unary(activation.op()).unwrap();
+                        let expected = z.activation(activation).unwrap();
                         let of = |x: &T| x.linear_activation(&weight, bias.as_ref(), activation);
                         let (y, same) = (of(&x).unwrap(), of(&tracked).unwrap());
                         let at = format!("{dtype} {lead:?} {k} {n} {activation:?}, layout {i}");
@@ -84,9 +84,9 @@ fn sixteen_bits_are_rounded_once() {
                     let (x, weight) = (x.unwrap(), weight.unwrap());
                     let wide = |x: &T| x.to_dtype(DType::F32).unwrap();
                     let (x32, w32, b32) = (wide(&x), wide(&weight), bias.as_ref().map(wide));
-                    for activation in Activation::ALL {
+                    for activation in Activation::ALL.into_iter().filter(|f| f.op().is_some()) {
                         let z = x32.linear(&w32, b32.as_ref()).unwrap();
-                        let y = z.unary(activation.op()).unwrap().to_dtype(dtype).unwrap();
+                        let y = z.activation(activation).unwrap().to_dtype(dtype).unwrap();
                         let of = |x: &T| x.linear_activation(&weight, bias.as_ref(), activation);
                         let at = format!("{dtype} {lead:?} {k} {n} {activation:?}");
                         assert_eq!(bits(&of(&x).unwrap()), bits(&y), "{at}");
@@ -150,7 +150,7 @@ fn its_gradients_match_those_of_linear_and_the_activation() {
         let g = randn([9, 33, 40], 4, dtype);
         for activation in Activation::ALL {
             let fused = x.linear_activation(&w, Some(&b), activation).unwrap();
-            let plain = x.linear(&w, Some(&b)).unwrap().unary(activation.op()).unwrap();
+            let plain = x.linear(&w, Some(&b)).unwrap().activation(activation).unwrap();
             let [fused, plain] = [fused, plain].map(|y| y.backward_with(&g).unwrap());
             for input in [&x, &w, &b] {
                 let [found, wanted] = [&fused, &plain].map(|all| bits(all.wrt(input).unwrap()));

@@ -35,6 +35,7 @@ mod images;
 mod integers;
 mod isa;
 mod jvp;
+mod layer_manners;
 mod layout;
 mod linear;
 mod linear_activation;

@@ -221,12 +221,12 @@ fn linear_activation_takes_the_memory_of_its_results() {
         let (w, b) = (randn(&[512, 320]), randn(&[512]));
         let (x_tracked, w_tracked, b_tracked) =
             (x.requires_grad(), w.requires_grad(), b.requires_grad());
-        for activation in Activation::ALL {
+        for activation in Activation::ALL.into_iter().filter(|f| f.op().is_some()) {
             let name = format!("{activation:?}");
             check(&name, 0, || [x.linear_activation(&w, Some(&b), activation).unwrap()]);
-            // The derivatives of relu, sigmoid and tanh are computed from the result.
-            let keeps =
-                matches!(activation, Activation::Gelu | Activation::GeluTanh | Activation::Silu);
+            // The derivatives of the others are computed from the result.
+            use Activation::*;
+            let keeps = !matches!(activation, Relu | Sigmoid | Tanh | Relu6);
             let z = if keeps { bytes(&g) } else { 0 };
             let (x, w, b) = (&x_tracked, &w_tracked, &b_tracked);
             let forwards = || x.linear_activation(w, Some(b), activation).unwrap();

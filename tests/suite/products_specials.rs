@@ -111,7 +111,7 @@ fn check(
     let b = T::from_vec(b, (if one_right_side { 1 } else { batch }, k, n))?.to_dtype(dtype)?;
     let bias = T::from_vec((0..n).map(|j| (j % 5) as f64 - 2.0).collect::<Vec<_>>(), n)?;
     let biased = sums.add(&bias)?;
-    let activated = biased.unary(Activation::Relu.op())?;
+    let activated = biased.activation(Activation::Relu)?;
     let bias = bias.to_dtype(dtype)?;
     let (lefts, rights) = ([a.clone(), column_major(&a)?], [b.clone(), column_major(&b)?]);
     for &i in layouts {

@@ -17,16 +17,18 @@ mod softmax;
 
 use super::matmul::After;
 use super::working::Working;
-use super::{CpuTensor, Results};
-use crate::backend::TensorData;
-use crate::error::Result;
-use crate::ops::FusedOp;
+use super::{CpuBackend, CpuTensor, Results};
+use crate::backend::{Backend, TensorData};
+use crate::error::{Error, Result};
+use crate::ops::{Activation, FusedOp};
 use crate::runtime::parallel::Cost;
 use crate::shape::Shape;
 use cross_entropy::Logits;
 
 pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
     let name = op.name();
+    let unsupported = || Error::Unsupported { op: name, backend: CpuBackend::NAME };
+    let function = |activation: Activation| activation.op().ok_or_else(unsupported);
     match *op {
         FusedOp::Softmax { x, log } => softmax::forward(name, x, log),
         FusedOp::SoftmaxGrad { g, y, log } => softmax::backward(name, g, y, log),
@@ -55,10 +57,10 @@ pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
             norm::rms_grad(g, x, weight, reciprocal_rms)
         }
         FusedOp::BiasActivation { x, bias, activation } => {
-            bias_activation::forward(x, bias, activation)
+            bias_activation::forward(x, bias, function(activation)?)
         }
         FusedOp::BiasActivationGrad { g, x, bias, activation } => {
-            bias_activation::backward(g, x, bias, activation)
+            bias_activation::backward(g, x, bias, function(activation)?)
         }
         FusedOp::Dropout { x, mask } => elements::dropout(x, mask),
         FusedOp::SinCos { x } => elements::sincos(x),
@@ -70,12 +72,14 @@ pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
             attention::attention_grad(name, operands, [g, y], [largest, inverse])
         }
         FusedOp::Linear { x, weight, bias, activation, keep_sums } => {
-            linear::linear(name, x, weight, After { bias, activation, keep_sums })
+            let function = activation.map(function).transpose()?;
+            linear::linear(name, x, weight, After { bias, function, keep_sums })
         }
         FusedOp::Im2col { x, ref window } => columns::im2col(x, window),
         FusedOp::Col2im { x, image, ref window } => columns::col2im(x, image, window),
         FusedOp::Conv { x, weight, bias, activation, ref convolution } => {
-            conv::forward(name, x, weight, (bias, activation), convolution)
+            let function = activation.map(function).transpose()?;
+            conv::forward(name, x, weight, (bias, function), convolution)
         }
         FusedOp::ConvTranspose { g, weight, image, ref convolution } => {
             conv::transpose(name, g, weight, image, convolution)

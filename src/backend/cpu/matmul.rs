@@ -36,7 +36,7 @@ use crate::blas::trace::{self, Path, Traced};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{Activation, BinaryOp};
+use crate::ops::{BinaryOp, UnaryOp};
 use crate::runtime::parallel;
 use crate::shape::Shape;
 
@@ -108,8 +108,8 @@ pub(super) struct After<'a> {
     /// Added to every row: `[n]`.
     pub bias: Option<&'a CpuTensor>,
     /// Applied to every element after the bias.
-    pub activation: Option<Activation>,
-    /// True if the activation's input is a second result.
+    pub function: Option<UnaryOp>,
+    /// True if the function's input is a second result.
     pub keep_sums: bool,
 }
 
@@ -283,12 +283,12 @@ fn typed<T: Factor>(
     onto: Option<Output>,
 ) -> Result<Both> {
     let (lead, [m, k, n]) = extents(op, a, b)?;
-    let After { bias, activation, keep_sums } = after;
+    let After { bias, function, keep_sums } = after;
     let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
     let finish = Finish {
         op,
         bias: bias.as_ref().map(|bias| bias.run::<T::Sum>()),
-        function: activation.map(|activation| unary_kernel(activation.op())),
+        function: function.map(unary_kernel),
         add: onto.is_some(),
     };
     let shape = a.shape().with_axis(lead + 1, Some(n));

@@ -138,7 +138,9 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
             attention::attention_grad(name, [q, k, v], [g, y], [largest, inverse], mask, parameters)
         }
         FusedOp::Conv { x, weight, bias, activation, ref convolution } => {
-            images::conv(name, Kind::Forward(activation), [x, weight], bias, convolution)
+            let unsupported = || Error::Unsupported { op: name, backend: D::NAME };
+            let function = activation.map(|f| f.op().ok_or_else(unsupported)).transpose()?;
+            images::conv(name, Kind::Forward(function), [x, weight], bias, convolution)
         }
         FusedOp::ConvTranspose { g, weight, image, ref convolution } => {
             images::transpose(name, [g, weight], image, convolution)

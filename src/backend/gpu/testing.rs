@@ -157,9 +157,10 @@ fn attentions() -> Vec<Attention> {
 }
 
 fn convolutions() -> Vec<Conv> {
-    let activations = [None].into_iter().chain(Activation::ALL.map(Some)).collect::<Vec<_>>();
+    let functions = Activation::ALL.into_iter().filter_map(Activation::op).map(Some);
+    let functions = [None].into_iter().chain(functions).collect::<Vec<_>>();
     let kinds = listed!(Kind {
-        Forward => activations.iter().copied().map(Kind::Forward),
+        Forward => functions.iter().copied().map(Kind::Forward),
         Transpose => [Kind::Transpose],
         Weight => [Kind::Weight],
     });

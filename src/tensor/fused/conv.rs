@@ -262,21 +262,21 @@ impl<B: Backend> Tensor<B> {
         output(op, x, image(weight), &convolution)?;
         let inputs: SmallVec<[&Tensor<B>; 3]> =
             [Some(x), Some(weight), bias].into_iter().flatten().collect();
-        let function = activation.map(Activation::op);
+        let function = activation.and_then(Activation::op);
         let is_recorded = should_record(x.dtype(), &inputs);
-        // Not fused: a function whose derivative reads its argument, and functions of 16-bit floats, whose
-        // argument would be rounded only if the op is recorded.
+        // Not fused: a function with a parameter, one whose derivative reads its argument, and functions of 16-bit
+        // floats, whose argument would be rounded only if the op is recorded.
         let is_wide = matches!(x.dtype(), DType::F32 | DType::F64);
-        let fused = activation.filter(|f| is_wide && !(is_recorded && unary_keeps(f.op()).0));
-        let after = |y: Tensor<B>| match function {
-            Some(function) => y.unary(function),
+        let function = function.filter(|&f| is_wide && !(is_recorded && unary_keeps(f).0));
+        let after = |y: Tensor<B>| match activation {
+            Some(activation) => y.activation(activation),
             None => Ok(y),
         };
         let conv = FusedOp::Conv {
             x: x.data(),
             weight: weight.data(),
             bias: bias.map(Tensor::data),
-            activation: fused,
+            activation: activation.filter(|_| function.is_some()),
             convolution,
         };
         let Some([y]) = kernel::<B, 1>(&conv)? else {
@@ -284,14 +284,14 @@ impl<B: Backend> Tensor<B> {
         };
         let recorded =
             |y| record("conv", y, &inputs, |_| conv_rule(x, weight, bias.is_some(), convolution));
-        match fused {
+        match function {
             None => after(recorded(y)),
             Some(_) if !is_recorded => Ok(Tensor::from_data(y)),
             // Recorded as the two ops that it is. The derivative of the function does not read its argument,
             // in whose place its result stands, which nobody sees.
             Some(f) => {
                 let z = recorded(y.clone());
-                Ok(record(f.op().name(), y, &[&z], |y| unary_rule(f.op(), &z, y)))
+                Ok(record(f.name(), y, &[&z], |y| unary_rule(f, &z, y)))
             }
         }
     }

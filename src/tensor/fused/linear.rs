@@ -42,7 +42,8 @@ impl<B: Backend> Tensor<B> {
     /// The bits are those of [`linear`](Tensor::linear) followed by the function, except that
     /// 16-bit floats are rounded once, at the end. The function is applied to tiles of the product
     /// that are still in the cache. `x · weightᵀ + bias` is kept only if the gradient needs it,
-    /// which is the case for gelu and silu but not for relu, sigmoid and tanh.
+    /// which is the case for gelu and silu but not for relu, sigmoid and tanh. Activations without an
+    /// [`Activation::op`] are computed after the layer.
     ///
     /// ```
     /// use swath::{ops::Activation, prelude::*};
@@ -77,10 +78,12 @@ impl<B: Backend> Tensor<B> {
             };
         };
         x.check_linear("linear_activation", weight, bias)?;
+        let Some(function) = activation.op() else {
+            return Self::linear_body(x, weight, bias, None)?.activation(activation);
+        };
         let inputs: SmallVec<[&Tensor<B>; 3]> =
             [Some(x), Some(weight), bias].into_iter().flatten().collect();
         let is_recorded = should_record(x.dtype(), &inputs);
-        let function = activation.op();
         let keep_sums = is_recorded && unary_keeps(function).0;
         let fused = x.linear_op(weight, bias, Some(activation), keep_sums);
         let (y, z) = match keep_sums {
@@ -182,6 +185,9 @@ impl<B: Backend> Tensor<B> {
         if bias.rank() != 1 || x.dims().last() != Some(&bias.dims()[0]) {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *bias.shape() });
         }
+        if activation.op().is_none() {
+            return x.add(bias)?.activation(activation);
+        }
         let fused = FusedOp::BiasActivation { x: x.data(), bias: bias.data(), activation };
         match kernel::<B, 1>(&fused)? {
             Some([y]) => {
@@ -194,7 +200,29 @@ impl<B: Backend> Tensor<B> {
     /// Defines [`Tensor::bias_activation`].
     fn bias_activation_composite(&self, bias: &Tensor<B>, activation: Activation) -> Result<Self> {
         let sum = self.widened()?.add(&bias.widened()?)?;
-        sum.unary(activation.op())?.to_dtype(self.dtype())
+        sum.activation(activation)?.to_dtype(self.dtype())
+    }
+
+    /// Applies an activation chosen at run time.
+    ///
+    /// ```
+    /// use swath::{ops::Activation, prelude::*};
+    /// let y = tensor![-2.0, 3.0].activation(Activation::LeakyRelu(0.5))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the method of the activation's name.
+    pub fn activation(&self, activation: Activation) -> Result<Self> {
+        match activation {
+            Activation::LeakyRelu(slope) => self.leaky_relu(slope),
+            Activation::Elu(scale) => self.elu(scale),
+            _ => match activation.op() {
+                Some(op) => self.unary(op),
+                None => Err(Error::Unsupported { op: "activation", backend: B::NAME }),
+            },
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::{FusedOp, Pooling, window_count, window_extent};
+use crate::options::{PerAxis, setters};
 use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
@@ -21,8 +22,10 @@ use crate::tensor::{PadMode, Tensor};
 ///
 /// ```
 /// use swath::PoolOptions;
-/// let overlapping = PoolOptions { stride: Some([2, 2]), padding: [1, 1], ..PoolOptions::new([3, 3]) };
-/// assert!(!overlapping.ceil_mode);
+/// let overlapping = PoolOptions::<2>::new(3).stride(2).padding(1);
+/// assert_eq!((overlapping.kernel, overlapping.stride), ([3, 3], Some([2, 2])));
+/// let same = PoolOptions { stride: Some([2, 2]), padding: [1, 1], ..PoolOptions::new([3, 3]) };
+/// assert_eq!(overlapping, same);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolOptions<const N: usize> {
@@ -43,15 +46,32 @@ pub struct PoolOptions<const N: usize> {
 
 impl<const N: usize> PoolOptions<N> {
     /// Creates windows that do not overlap, without padding.
-    pub const fn new(kernel: [usize; N]) -> Self {
+    pub fn new(kernel: impl PerAxis<N>) -> Self {
         PoolOptions {
-            kernel,
+            kernel: kernel.per_axis(),
             stride: None,
             padding: [0; N],
             dilation: [1; N],
             ceil_mode: false,
             count_include_pad: false,
         }
+    }
+
+    /// Sets `stride`.
+    #[must_use]
+    pub fn stride(mut self, stride: impl PerAxis<N>) -> Self {
+        self.stride = Some(stride.per_axis());
+        self
+    }
+}
+
+setters! {
+    [const N: usize] PoolOptions<N> {
+        kernel: impl PerAxis<N>, per_axis;
+        padding: impl PerAxis<N>, per_axis;
+        dilation: impl PerAxis<N>, per_axis;
+        ceil_mode: bool;
+        count_include_pad: bool;
     }
 }
 

@@ -79,7 +79,7 @@ fn fused_activations_have_the_bits_of_separate_ones() -> Result<()> {
         let w = T::randn((5, 3, 3, 2), &mut rng)?.to_dtype(dtype)?;
         let options = ConvOptions::default();
         for activation in Activation::ALL {
-            let expected = x.conv2d(&w, None, options)?.unary(activation.op())?;
+            let expected = x.conv2d(&w, None, options)?.activation(activation)?;
             for x in [x.clone(), x.requires_grad()] {
                 let y = x.conv2d_activation(&w, None, options, activation)?;
                 let wide = |x: &T| x.to_dtype(DType::F64)?.to_vec::<f64>();

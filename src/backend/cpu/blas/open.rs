@@ -82,7 +82,7 @@ use linked::find;
 mod linked {
     #[cfg(blas = "accelerate")]
     use accelerate_src as _;
-    #[cfg(any(blas = "openblas", blas = "openblas-static"))]
+    #[cfg(blas = "openblas-static")]
     use openblas_src as _;
 
     use super::*;

@@ -239,10 +239,11 @@ fn bias_and_activation_are_applied_to_every_tile() {
                 CpuBackend::fused(&op).unwrap()
             };
             for activation in Activation::ALL {
+                let Some(function) = activation.op() else { continue };
                 let ((found, wanted), records) = mock::with(library(), || {
                     let z = linear(None, None).remove(0);
                     let z = CpuBackend::add(&z, &bias).unwrap();
-                    let y = CpuBackend::unary(activation.op(), &z).unwrap();
+                    let y = CpuBackend::unary(function, &z).unwrap();
                     (linear(Some(&bias), Some(activation)), [y, z])
                 });
                 assert!(records.len() >= 2, "the library computed both");

@@ -9,28 +9,36 @@ use super::super::elementwise::CHUNK;
 use super::super::matmul::ACTIVATION_COST;
 use super::super::table::{binary_kernel, unary_kernel};
 use super::super::working::{Working, for_float};
-use super::super::{CpuTensor, Output, Results, cast, copy};
+use super::super::{CpuBackend, CpuTensor, Output, Results, cast, copy};
 use super::{columns, work};
-use crate::backend::TensorData;
+use crate::backend::{Backend, TensorData};
 use crate::dtype::Element;
-use crate::error::Result;
-use crate::ops::{Activation, BinaryOp};
+use crate::error::{Error, Result};
+use crate::ops::{BinaryOp, UnaryOp};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, for_each_band};
 
 /// Picoseconds per `f32`.
 const BACKWARD_COST: usize = 700;
 
-/// Gradient of the activation, and true if it is a function of the activation's output.
-fn gradient_of(activation: Activation) -> (BinaryOp, bool) {
-    match activation {
-        Activation::Relu => (BinaryOp::ReluGrad, false),
-        Activation::Gelu => (BinaryOp::GeluGrad, false),
-        Activation::GeluTanh => (BinaryOp::GeluTanhGrad, false),
-        Activation::Silu => (BinaryOp::SiluGrad, false),
-        Activation::Sigmoid => (BinaryOp::SigmoidGrad, true),
-        Activation::Tanh => (BinaryOp::TanhGrad, true),
-    }
+/// Gradient of the activation, and true if it is a function of the activation's output; `None` without a kernel.
+fn gradient_of(activation: UnaryOp) -> Option<(BinaryOp, bool)> {
+    Some(match activation {
+        UnaryOp::Relu => (BinaryOp::ReluGrad, false),
+        UnaryOp::Gelu => (BinaryOp::GeluGrad, false),
+        UnaryOp::GeluTanh => (BinaryOp::GeluTanhGrad, false),
+        UnaryOp::Silu => (BinaryOp::SiluGrad, false),
+        UnaryOp::Sigmoid => (BinaryOp::SigmoidGrad, true),
+        UnaryOp::Tanh => (BinaryOp::TanhGrad, true),
+        UnaryOp::Relu6 => (BinaryOp::Relu6Grad, true),
+        UnaryOp::Selu => (BinaryOp::SeluGrad, false),
+        UnaryOp::Mish => (BinaryOp::MishGrad, false),
+        UnaryOp::Softplus => (BinaryOp::SoftplusGrad, false),
+        UnaryOp::LogSigmoid => (BinaryOp::LogSigmoidGrad, false),
+        UnaryOp::Hardsigmoid => (BinaryOp::HardsigmoidGrad, false),
+        UnaryOp::Hardswish => (BinaryOp::HardswishGrad, false),
+        _ => return None,
+    })
 }
 
 /// Calls `f(inputs, bias, z, y)` on pieces of rows `[…, n]`, which threads share, and returns y. `z` is
@@ -80,10 +88,10 @@ fn in_pieces<T: Working, const I: usize>(
 pub(super) fn forward(
     x: &CpuTensor,
     bias: &CpuTensor,
-    activation: Activation,
+    activation: UnaryOp,
 ) -> Result<Results<CpuTensor>> {
     let op = "bias_activation";
-    let (f, add) = (unary_kernel(activation.op()), binary_kernel(BinaryOp::Add));
+    let (f, add) = (unary_kernel(activation), binary_kernel(BinaryOp::Add));
     for_float!(op, x, T => in_pieces::<T, 1>(op, ACTIVATION_COST, [x], bias, |[x], bias, _, y| {
         add.run([Run::Slice(x), Run::Slice(bias)], y);
         f.run_in_place([None], y);
@@ -94,11 +102,12 @@ pub(super) fn backward(
     g: &CpuTensor,
     x: &CpuTensor,
     bias: &CpuTensor,
-    activation: Activation,
+    activation: UnaryOp,
 ) -> Result<Results<CpuTensor>> {
     let op = "bias_activation_grad";
-    let (slope, from_output) = gradient_of(activation);
-    let f = unary_kernel(activation.op());
+    let unsupported = Error::Unsupported { op, backend: CpuBackend::NAME };
+    let (slope, from_output) = gradient_of(activation).ok_or(unsupported)?;
+    let f = unary_kernel(activation);
     let (slope, add) = (binary_kernel(slope), binary_kernel(BinaryOp::Add));
     for_float!(op, x, T => in_pieces::<T, 2>(op, BACKWARD_COST, [x, g], bias, |[x, g], bias, z, dx| {
         add.run([Run::Slice(x), Run::Slice(bias)], z);

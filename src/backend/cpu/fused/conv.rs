@@ -32,7 +32,7 @@ use crate::backend::TensorData;
 use crate::backend::windows::images_like;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::ops::{Activation, Convolution};
+use crate::ops::{Convolution, UnaryOp};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{
     self, Band, ColumnBand, Columns, Cost, PARTS_PER_THREAD, for_each_band,
@@ -169,7 +169,7 @@ struct Job<'a, T: Factor> {
     phases: &'a [Phase<'a, T>],
     /// One value per channel of the result.
     bias: Option<&'a [T::Sum]>,
-    activation: Option<Activation>,
+    function: Option<UnaryOp>,
     /// Extents of the result's images.
     image: [usize; 3],
     /// For each channel of the result, whether it is written; all are if there is none. Other pixels keep their values.
@@ -376,8 +376,8 @@ impl<T: Factor> Job<'_, T> {
             let bias = bias[channel];
             z.iter_mut().for_each(|z| *z = *z + bias);
         }
-        if let Some(activation) = self.activation {
-            unary_kernel(activation.op()).run_in_place([None], z);
+        if let Some(function) = self.function {
+            unary_kernel(function).run_in_place([None], z);
         }
         if T::IS_SUM {
             return bytemuck::cast_slice(z);
@@ -422,7 +422,7 @@ pub(super) fn forward(
     op: &'static str,
     x: &CpuTensor,
     weight: &CpuTensor,
-    (bias, activation): (Option<&CpuTensor>, Option<Activation>),
+    (bias, function): (Option<&CpuTensor>, Option<UnaryOp>),
     convolution: &Convolution,
 ) -> Result<Results<CpuTensor>> {
     for_float!(op, x, T => {
@@ -444,7 +444,7 @@ pub(super) fn forward(
             channels: outputs / convolution.groups,
             phases: &[Phase { grid, geometry, weight: weight.run::<T>() }],
             bias: bias.as_ref().map(|bias| bias.run()),
-            activation,
+            function,
             image: windows,
             only: None,
             written,

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::error::Result;
-use crate::ops::Activation;
+use crate::ops::UnaryOp;
 use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store, WORDS};
@@ -20,8 +20,8 @@ use super::{Words, word};
 /// Which of the three convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// From images and filters, with a bias and the activation of the sums.
-    Forward(Option<Activation>),
+    /// From images and filters, with a bias and a function of the sums.
+    Forward(Option<UnaryOp>),
     /// The gradient of the images.
     Transpose,
     /// The gradient of the filters.
@@ -72,11 +72,11 @@ impl Conv {
         source.add(include_str!("../shaders/windows.wgsl"));
         let mut after = String::new();
         match kind {
-            Kind::Forward(activation) => {
-                let expression = activation.map_or("a", |activation| unary(activation.op()));
+            Kind::Forward(function) => {
+                let expression = function.map_or("a", unary);
                 source.add(&format!("fn activation(a: f32) -> f32 {{ return {expression}; }}"));
                 source.math();
-                after = activation.map_or(after, |x| format!("_{}", x.op().name()));
+                after = function.map_or(after, |f| format!("_{}", f.name()));
             }
             Kind::Transpose => source.math(),
             Kind::Weight if result != store => after = "_sums".to_owned(),

@@ -1,6 +1,9 @@
 //! Options of convolutions.
 
-/// Padding of images with zeros.
+use crate::options::{PerAxis, setters};
+
+/// Padding of images with zeros. A number, or an array of one for each axis, converts into
+/// [`Padding::Zeros`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Padding<const N: usize> {
     /// No padding: windows lie inside the image.
@@ -12,12 +15,26 @@ pub enum Padding<const N: usize> {
     Zeros([usize; N]),
 }
 
+impl<const N: usize> From<usize> for Padding<N> {
+    fn from(zeros: usize) -> Self {
+        Padding::Zeros([zeros; N])
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Padding<N> {
+    fn from(zeros: [usize; N]) -> Self {
+        Padding::Zeros(zeros)
+    }
+}
+
 /// Options of convolutions over images of N axes.
 ///
 /// ```
 /// use swath::{ConvOptions, Padding};
-/// let halves = ConvOptions { stride: [2, 2], padding: Padding::Zeros([1, 1]), ..Default::default() };
+/// let halves = ConvOptions::<2>::new().stride(2).padding(1);
 /// assert_eq!((halves.dilation, halves.groups), ([1, 1], 1));
+/// let same = ConvOptions { stride: [2, 2], padding: Padding::Zeros([1, 1]), ..Default::default() };
+/// assert_eq!(halves, same);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOptions<const N: usize> {
@@ -38,6 +55,12 @@ impl<const N: usize> Default for ConvOptions<N> {
 }
 
 /// Options of transposed convolutions over images of N axes.
+///
+/// ```
+/// use swath::ConvTransposeOptions;
+/// let doubled = ConvTransposeOptions::<2>::new().stride(2).padding([0, 1]);
+/// assert_eq!((doubled.stride, doubled.padding), ([2, 2], [0, 1]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvTransposeOptions<const N: usize> {
     /// Pixels of the result from a pixel of the input to the next.
@@ -62,5 +85,23 @@ impl<const N: usize> Default for ConvTransposeOptions<N> {
             dilation: [1; N],
             groups: 1,
         }
+    }
+}
+
+setters! {
+    [const N: usize] ConvOptions<N> {
+        @new;
+        stride: impl PerAxis<N>, per_axis;
+        padding: impl Into<Padding<N>>, into;
+        dilation: impl PerAxis<N>, per_axis;
+        groups: usize;
+    }
+    [const N: usize] ConvTransposeOptions<N> {
+        @new;
+        stride: impl PerAxis<N>, per_axis;
+        padding: impl PerAxis<N>, per_axis;
+        output_padding: impl PerAxis<N>, per_axis;
+        dilation: impl PerAxis<N>, per_axis;
+        groups: usize;
     }
 }

@@ -264,6 +264,12 @@ pub fn norms_agree<B: Tested>() {
     trials.seen.finish();
 }
 
+/// True unless the slope jumps somewhere, where rounding of the argument would change it.
+fn is_smooth(activation: Activation) -> bool {
+    use Activation::*;
+    !matches!(activation, Relu | Relu6 | Selu | Hardsigmoid | Hardswish | LeakyRelu(_) | Elu(_))
+}
+
 pub fn bias_activation_agrees<B: Tested>() {
     let mut trials = Trials::<B>::new(4);
     for (dtype, shape, by) in cases::<B>() {
@@ -271,8 +277,7 @@ pub fn bias_activation_agrees<B: Tested>() {
         let x = trials.input(Fill::plain(-5.0, 5.0), dtype, shape, by);
         let bias = trials.input(UNIT, dtype, n, by);
         for activation in Activation::ALL {
-            // The slope of relu jumps at a sum of 0, so that rounding of the sum would change it.
-            let gradients = activation != Activation::Relu;
+            let gradients = is_smooth(activation);
             trials.check(gradients, Program::BiasActivation(activation), &[&x, &bias], |p, o| {
                 let mut all = vec![each([&o.results[0]], |[y]| p.bound(y, 14.0 + 4.0 * y.abs()))];
                 let [g] = &o.upstream[..] else { return all };
@@ -300,7 +305,7 @@ pub fn linear_agrees_with_and_without_activation<B: Tested>() {
                 .map(|shape| trials.input(UNIT, dtype, shape, by));
             let inputs = if i % 2 == 0 { &[&x, &weight, &bias][..] } else { &[&x, &weight] };
             for activation in [None].into_iter().chain(Activation::ALL.map(Some)) {
-                let gradients = activation != Some(Activation::Relu);
+                let gradients = activation.is_none_or(is_smooth);
                 // Each term of the gradients' sums reads values that are rounded to the dtype.
                 let roundings = if activation.is_some() { (8 + 4 * n) as f64 } else { 2.0 };
                 let bounds = |p: &Rounding, o: &Oracle| {

@@ -115,7 +115,7 @@ pub(in super::super) fn transpose(
             channels: each,
             phases: &phases,
             bias: None,
-            activation: None,
+            function: None,
             image,
             only: None,
             written,
