@@ -186,7 +186,7 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *bias.shape() });
         }
         if activation.op().is_none() {
-            return x.add(bias)?.activation(activation);
+            return x.bias_activation_composite(bias, activation);
         }
         let fused = FusedOp::BiasActivation { x: x.data(), bias: bias.data(), activation };
         match kernel::<B, 1>(&fused)? {
