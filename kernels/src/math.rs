@@ -317,6 +317,8 @@ kernels! {
         clamp Clamp cheap;
         /// `a + c (b − a)`.
         lerp Lerp cheap;
+        /// The Huber loss of `a` and `b` with threshold `c`.
+        huber Huber cheap;
         // Gradients.
         /// The gradient of [`leaky_relu`] from upstream gradient `a`, input `b` and slope `c`.
         leaky_relu_grad LeakyReluGrad cheap;

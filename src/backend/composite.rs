@@ -44,6 +44,10 @@ impl<B: Backend> Value<B> {
         self.binary(BinaryOp::Mul, other)
     }
 
+    fn times(&self, factor: f64) -> Result<Self> {
+        B::binary(BinaryOp::Mul, &self.0, Arg::Scalar(Scalar::Float(factor))).map(Value)
+    }
+
     /// `1 - self`.
     fn one_minus(&self) -> Result<Self> {
         B::binary(BinaryOp::Sub, Arg::Scalar(Scalar::Int(1)), &self.0).map(Value)

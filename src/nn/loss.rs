@@ -88,12 +88,8 @@ pub fn huber_with<B: Backend>(
         let reason = format!("delta must be positive, got {delta}");
         return Err(Error::InvalidArgument { op, reason });
     }
-    // c (d - c/2), where c is d between -delta and delta: neither it nor its derivative multiplies
-    // 0 by an infinity. c is finite, so that d - c/2 is not ∞ - ∞.
-    let difference = input.sub(target)?;
-    let delta = delta.min(input.dtype().largest());
-    let near = difference.clamp(-delta, delta)?;
-    reduced(near.mul(&difference.sub(&near.mul_scalar(0.5)?)?)?, reduction)
+    // A finite threshold: neither the op nor its derivative then multiplies 0 by an infinity.
+    reduced(input.huber(target, delta.min(input.dtype().largest()))?, reduction)
 }
 
 /// Mean cross-entropy in nats between logits `[…, n]` and class indices `target` `[…]` (integers).

@@ -53,6 +53,23 @@ macro_rules! ternary_ops {
                 gradient_c: (g, a, b) => g.mul(b.sub(a)?);
             }
             {
+                /// Huber loss of `a` and `b` with a finite threshold `c`: `d²/2` where `d = a - b` is
+                /// between `-c` and `c`, else `c · (|d| - c/2)`.
+                #[doc(hidden)]
+                huber, Huber;
+                composite: (a, b, c) => {
+                    let d = a.sub(b)?;
+                    let low = c.times(-1.0)?;
+                    let raised = d.lt(&low)?.choose(&low, &d)?;
+                    let near = c.lt(&raised)?.choose(c, &raised)?;
+                    near.mul(&d.sub(&near.times(0.5)?)?)
+                };
+                domain: -4.0, 4.0; -4.0, 4.0; 0.5, 2.0;
+                gradient_a: (g, a, b, c) => g.mul(a.sub(b)?.clamp(c.neg()?, c)?);
+                gradient_b: (g, a, b, c) => g.mul(b.sub(a)?.clamp(c.neg()?, c)?);
+                gradient_c: (g, a, b, c) => g.mul(a.sub(b)?.abs()?.sub(c)?.relu()?);
+            }
+            {
                 /// Derivative of `leaky_relu` at `b` with slope `c`: `a` where `b > 0`, else `a · c`;
                 /// NaN where `b` is.
                 #[doc(hidden)]

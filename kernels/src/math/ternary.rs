@@ -29,6 +29,12 @@ pub struct Clamp;
 /// infinite or NaN.
 pub struct Lerp;
 
+/// The Huber loss `h (d − h/2)` from `a`, `b` and the finite threshold `c`, with `d = a − b` and `h` = `d`
+/// clamped to `−c..=c`.
+///
+/// `d`, the difference and the product are rounded. NaN for NaN; ∞ for an infinite `d`.
+pub struct Huber;
+
 /// The gradient of [`LeakyRelu`](super::LeakyRelu) from upstream gradient `g`, input `x` and slope
 /// `s`: `g` where `x > 0`, else `g s`; NaN where `x` is. Correctly rounded.
 pub struct LeakyReluGrad;
@@ -61,6 +67,16 @@ impl<E: Float> Map<E, 3> for Lerp {
         let from_a = weight.mul_add(difference, a);
         let from_b = (simd.splat(E::ONE) - weight).neg_mul_add(difference, b);
         from_a.select(weight.lt(simd.splat(E::from_f64(0.5))), from_b)
+    }
+}
+
+impl<E: Float> Map<E, 3> for Huber {
+    const VECTORS: [usize; 2] = [2, 2];
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, [a, b, threshold]: [S::V; 3]) -> S::V {
+        let difference = a - b;
+        let near = <Clamp as Map<E, 3>>::apply(simd, [difference, -threshold, threshold]);
+        near * (difference - near * simd.splat(E::from_f64(0.5)))
     }
 }
 

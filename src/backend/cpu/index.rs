@@ -96,12 +96,15 @@ fn select<'a>(
 /// Checks that all indices are within the axis; the error names the first that is not.
 fn check_range(op: &'static str, x: &CpuTensor, axis: usize, values: &[i64]) -> Result<()> {
     let shape = *x.shape();
-    let is_outside = |index: &&i64| !(0..shape.dim(axis) as i64).contains(index);
+    let last = shape.dim(axis) as i64 - 1;
+    let is_outside = |index: &&i64| !(0..=last).contains(*index);
+    // Negative if an index is negative or larger than the last. No early exit, so that it is vectorised.
+    let signs = |values: &[i64]| values.iter().fold(0, |all, &i| all | i | last.wrapping_sub(i));
     let parts = parallel::parts(values.len(), Cost(CHECK_COST));
     let found = AtomicBool::new(false);
     parallel::for_each_index(parts, |part| {
         let [start, end] = [part, part + 1].map(|i| parallel::even_start(values.len(), parts, i));
-        if values[start..end].iter().any(|index| is_outside(&index)) {
+        if signs(&values[start..end]) < 0 {
             found.store(true, Ordering::Relaxed);
         }
     });

@@ -23,6 +23,9 @@ const SELECT_COST: usize = 400;
 const SCAN_COST: usize = 1_000;
 const STEP_COST: usize = 1_500;
 
+/// Elements of a row that are compared with its running extremum at once: most hold no new one.
+const SCANNED: usize = 64;
+
 /// The order of the axes with `axis` last.
 fn axis_last(rank: usize, axis: usize) -> AxisSet {
     (0..rank).filter(|&other| other != axis).chain([axis]).collect()
@@ -172,6 +175,22 @@ pub(super) fn search_sorted(
     Ok(out.finish())
 }
 
+/// False if no element of the block comes before `best`, whose key is `largest`, or is NaN.
+fn may_exceed<T: Keyed>(block: &[T], best: T, largest: T::Key, op: Extremum) -> bool {
+    // No early exit, so that the loops are vectorised.
+    macro_rules! any {
+        (|$x:ident| $exceeds:expr) => {
+            block.iter().fold(false, |any, &$x| any | $exceeds)
+        };
+    }
+    match op {
+        // 16-bit floats are compared faster by their keys.
+        _ if size_of::<T>() == 2 => any!(|x| x.key(T::flip(op == Extremum::Min)) > largest),
+        Extremum::Max => any!(|x| !(x <= best)),
+        Extremum::Min => any!(|x| !(x >= best)),
+    }
+}
+
 pub(super) fn arg_scan(op: Extremum, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
     let name = op.name();
     x.shape().check_axis(name, axis)?;
@@ -185,10 +204,17 @@ pub(super) fn arg_scan(op: Extremum, x: &CpuTensor, axis: usize) -> Result<CpuTe
                 for (row, indices) in x[first * n..].chunks_exact(n).zip(indices.chunks_exact_mut(n)) {
                     // The last key is that of NaN, which is the result from there on.
                     let (mut largest, mut at) = (row[0].key(flip), 0);
-                    for (i, (x, index)) in row.iter().zip(indices).enumerate() {
-                        let key = x.key(flip);
-                        (largest, at) = if key > largest { (key, i) } else { (largest, at) };
-                        *index = at as i64;
+                    let blocks = row.chunks(SCANNED).zip(indices.chunks_mut(SCANNED));
+                    for ((block, indices), first) in blocks.zip((0..).step_by(SCANNED)) {
+                        if !may_exceed(block, row[at], largest, op) {
+                            indices.fill(at as i64);
+                            continue;
+                        }
+                        for (i, (x, index)) in (first..).zip(block.iter().zip(indices)) {
+                            let key = x.key(flip);
+                            (largest, at) = if key > largest { (key, i) } else { (largest, at) };
+                            *index = at as i64;
+                        }
                     }
                 }
             });

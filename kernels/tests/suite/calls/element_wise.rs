@@ -30,6 +30,7 @@ fn of_real<E: Cell + Rows + Stored + Angle>(calls: &mut Vec<Call>, len: usize) {
     ternary::<E, math::MulAdd>(calls, "mul_add", len);
     ternary::<E, math::Clamp>(calls, "clamp", len);
     ternary::<E, math::Lerp>(calls, "lerp", len);
+    ternary::<E, math::Huber>(calls, "huber", len);
     ternary::<E, math::LeakyReluGrad>(calls, "leaky_relu_grad", len);
     ternary::<E, math::EluGrad>(calls, "elu_grad", len);
     let x = any::<E>(len, 1);

@@ -259,6 +259,14 @@ impl Elements<'_> {
             let first = first * UNIT;
             for (base, step, span) in rows(&nest, layout.offset(), first..first + y.len()) {
                 let y = &mut y[span.start - first..span.end - first];
+                if (step, stride) == (0, 1) {
+                    let row = &x[base..base + self.extent];
+                    for (y, &index) in y.iter_mut().zip(&self.values[span]) {
+                        let Some(at) = self.within(index) else { return };
+                        *y = row[at];
+                    }
+                    continue;
+                }
                 for (j, (y, &index)) in (0..).zip(y.iter_mut().zip(&self.values[span])) {
                     let Some(at) = self.within(index) else { return };
                     *y = x[base.wrapping_add_signed(j * step + at as isize * stride)];

@@ -15,7 +15,7 @@ use half::{bf16, f16};
 /// A stored type of elements.
 pub(super) trait Keyed: Pod + PartialOrd + Send + Sync {
     /// `u32`, or `u64` for 64-bit elements.
-    type Key: Copy + Default + Send + Sync;
+    type Key: Copy + Default + PartialOrd + Send + Sync;
     /// A key, and the index of its element.
     type Pair: Pair<Key = Self::Key>;
     /// A number that compares in few instructions, NaN with nothing or as the lowest.

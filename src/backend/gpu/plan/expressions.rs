@@ -158,6 +158,7 @@ pub(super) fn ternary(op: TernaryOp) -> &'static str {
         TernaryOp::MulAdd => "fma(a, b, c)",
         TernaryOp::Clamp => "clamped(a, b, c)",
         TernaryOp::Lerp => "select(b - (1.0 - c) * (b - a), a + c * (b - a), c < 0.5)",
+        TernaryOp::Huber => "clamped(a - b, -c, c) * (a - b - 0.5 * clamped(a - b, -c, c))",
         TernaryOp::LeakyReluGrad => "select(select(a * c, a, b > 0.0), b, is_nan(b))",
         TernaryOp::EluGrad => "select(a * (c * exponential(b)), a, b > 0.0)",
     }
