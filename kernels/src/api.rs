@@ -7,6 +7,7 @@ mod call;
 mod compare;
 mod convert;
 mod copy;
+mod integers;
 pub mod math;
 mod optim;
 mod pool;
@@ -18,8 +19,8 @@ mod scan;
 mod scatter;
 
 pub use self::{
-    attention::*, compare::*, convert::*, copy::*, math::sincos, optim::*, pool::*, products::*,
-    random::*, reduce::*, rows::*, scan::*, scatter::*,
+    attention::*, compare::*, convert::*, copy::*, integers::*, math::sincos, optim::*, pool::*,
+    products::*, random::*, reduce::*, rows::*, scan::*, scatter::*,
 };
 pub use call::Rows;
 

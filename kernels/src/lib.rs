@@ -83,6 +83,7 @@ pub mod dispatch;
 mod fold;
 pub mod gemm;
 mod integer_gemm;
+mod integer_map;
 mod map;
 pub mod math;
 mod optim;
@@ -107,7 +108,7 @@ pub use api::{
     compare, compare_block, convert, copy_strided, cross_entropy_grad_rows, cross_entropy_rows,
     cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, dot, dropout, fill, gemm,
     gemm_bias, gemm_epilogue, gemm_indirect, gemm_packed, gemm_windows, gemm_windows_transposed,
-    im2col, integer_gemm, layer_norm_grad_rows, layer_norm_rows, log_softmax,
+    im2col, integer_gemm, integer_map, layer_norm_grad_rows, layer_norm_rows, log_softmax,
     log_softmax_grad_rows, log_softmax_rows, logsumexp, logsumexp_columns, math::*, max,
     max_columns, max_magnitude, max_magnitude_columns, max_pool, mean, mean_columns, min,
     min_columns, min_magnitude, min_magnitude_columns, nonzero, norm0, norm0_columns, norm1,
@@ -132,6 +133,7 @@ pub use gemm::{
     Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, Geometry, Indirect, MatMut, MatRef,
     PackedB, PackedGemm, Windows, Workspace,
 };
+pub use integer_map::{ArithmeticInteger, IntegerOp};
 #[cfg(feature = "pulp")]
 pub use map::program::{SimdFloat, SimdOp, map_block_with, map_with};
 pub use map::{Arg, Block, BlockArg, Function, Kernel, Stored};

@@ -25,6 +25,7 @@ mod edges;
 mod einsum;
 mod errors;
 mod faults;
+mod few_rows;
 mod fixed_order;
 mod fused;
 mod gpt;

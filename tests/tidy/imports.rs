@@ -5,7 +5,7 @@ use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts from bottom to top: each may import those before it only.
-pub const ORDER: [&str; 20] = [
+pub const ORDER: [&str; 21] = [
     "simd",
     "dispatch",
     "output",
@@ -19,6 +19,7 @@ pub const ORDER: [&str; 20] = [
     "random",
     "optim",
     "integer_gemm",
+    "integer_map",
     "scatter",
     "rows",
     "attention",

@@ -9,19 +9,19 @@
 //!
 //! Floats run the kernels of `swath_kernels::math`, integers the formulas of the op table. `u8` is computed
 //! in `i64` and truncated; so are `i32` and `u32`, in pieces that are converted to `i64`, which spares formulas
-//! of their own.
+//! of their own. Arithmetic of all but `u8` has kernels.
 
 use std::array::from_fn;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use bytemuck::{Pod, cast_slice};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
-use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Kernel, Place, Stored};
+use swath_kernels::{
+    self as kernels, Arg as Run, Block, BlockArg, IntegerOp, Kernel, Place, Stored, integer_map,
+};
 
 use super::copy::AsBits;
-use super::table::{
-    binary_integer, binary_kernel, quotients_fit, ternary_kernel, unary_integer, unary_kernel,
-};
+use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData, check_arithmetic, common};
@@ -90,25 +90,49 @@ pub(super) fn assign(op: BinaryOp, x: &mut CpuTensor, b: Arg<'_, CpuTensor>) -> 
 pub(super) fn binary(op: BinaryOp, mut operands: [Arg<'_, CpuTensor>; 2]) -> Result<CpuTensor> {
     let task = Task::new(op.name(), &mut operands)?;
     let failed = AtomicBool::new(false);
-    let out = match task.dtype {
-        DType::I64 if op.reference_integer().is_some() => task.integers::<i64>(&|[a, b], y| {
-            failed.fetch_or(!binary_integer(op, a, b, y), Relaxed);
+    let note = |succeeded: bool| _ = failed.fetch_or(!succeeded, Relaxed);
+    let has_formula = op.reference_integer().is_some();
+    let out = match (task.dtype, arithmetic(op)) {
+        (DType::I64, Some(op)) => task.integers::<i64>(&|x, y| note(integer_map(op, x, y)))?,
+        (DType::I32, Some(op)) => task.words(&|x, y| {
+            note(integer_map::<i32>(op, x.map(signed), cast_slice_mut(y)));
         })?,
-        DType::U8 if op.reference_integer().is_some() => task.integers::<u8>(&|[a, b], y| {
-            failed.fetch_or(!binary_integer(op, a, b, y), Relaxed);
-        })?,
-        DType::I32 | DType::U32 if op.reference_integer().is_some() => {
-            let divides = op.divides_integers() && task.dtype == DType::I32;
-            task.wide_integers(&|[a, b], y| {
-                let fits = !divides || quotients_fit(a, b, y);
-                failed.fetch_or(!(fits && binary_integer(op, a, b, y)), Relaxed);
-            })?
+        (DType::U32, Some(op)) => task.words(&|x, y| note(integer_map(op, x, y)))?,
+        (DType::I64, None) if has_formula => {
+            task.integers::<i64>(&|[a, b], y| note(binary_integer(op, a, b, y)))?
+        }
+        (DType::U8, _) if has_formula => {
+            task.integers::<u8>(&|[a, b], y| note(binary_integer(op, a, b, y)))?
+        }
+        (DType::I32 | DType::U32, None) if has_formula => {
+            task.wide_integers(&|[a, b], y| note(binary_integer(op, a, b, y)))?
         }
         _ => return task.floats(binary_kernel(op)),
     };
     match failed.load(Relaxed) {
         true => Err(Error::IntegerDivision { op: op.name(), shape: *out.shape() }),
         false => Ok(out),
+    }
+}
+
+/// The kernel of an op on integers.
+fn arithmetic(op: BinaryOp) -> Option<IntegerOp> {
+    Some(match op {
+        BinaryOp::Add => IntegerOp::Add,
+        BinaryOp::Sub => IntegerOp::Sub,
+        BinaryOp::Mul => IntegerOp::Mul,
+        BinaryOp::Div => IntegerOp::Div,
+        BinaryOp::Rem => IntegerOp::Rem,
+        BinaryOp::FloorDivide => IntegerOp::FloorDivide,
+        _ => return None,
+    })
+}
+
+/// The same bits as signed integers.
+fn signed(x: Run<'_, u32>) -> Run<'_, i32> {
+    match x {
+        Run::Slice(x) => Run::Slice(cast_slice(x)),
+        Run::Scalar(x) => Run::Scalar(x.cast_signed()),
     }
 }
 
@@ -237,9 +261,14 @@ impl<'t, 'a, const N: usize> Task<'t, 'a, N> {
         })
     }
 
-    /// Runs an integer formula on `I32` or `U32`, in pieces that are converted to `i64` and back. The bits of
-    /// both dtypes go through one instance of [`Task::run`].
-    fn wide_integers(self, formula: Formula<'_, i64, N>) -> Result<CpuTensor> {
+    /// Runs an integer formula on the bits of `I32` or `U32`, which go through one instance of [`Task::run`].
+    fn words(mut self, formula: Formula<'_, u32, N>) -> Result<CpuTensor> {
+        self.wrap_scalars();
+        self.integers::<u32>(formula)
+    }
+
+    /// Converts the numbers among the operands to integers of the dtype, `I32` or `U32`.
+    fn wrap_scalars(&mut self) {
         let is_signed = self.dtype == DType::I32;
         for x in self.operands.iter_mut() {
             if let Arg::Scalar(value) = x {
@@ -251,6 +280,12 @@ impl<'t, 'a, const N: usize> Task<'t, 'a, N> {
                 *x = Arg::Scalar(Scalar::Int(int));
             }
         }
+    }
+
+    /// Runs an integer formula on `I32` or `U32`, in pieces that are converted to `i64` and back.
+    fn wide_integers(mut self, formula: Formula<'_, i64, N>) -> Result<CpuTensor> {
+        self.wrap_scalars();
+        let is_signed = self.dtype == DType::I32;
         let widen = |x: &[u32], y: &mut [i64]| match is_signed {
             true => kernels::convert(cast_slice::<u32, i32>(x), y),
             false => kernels::convert(x, y),

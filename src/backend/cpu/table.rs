@@ -82,11 +82,6 @@ macro_rules! ternary_kernels {
 }
 ternary_ops!(ternary_kernels);
 
-/// True if no quotient of `I32` values is out of their range: none is of the smallest and −1. Overwrites `y`.
-pub(super) fn quotients_fit(a: Run<i64>, b: Run<i64>, y: &mut [i64]) -> bool {
-    map2(a, b, y, |a, b| (b != -1 || a != i64::from(i32::MIN)).then_some(0))
-}
-
 fn map1<T: Element>(x: Run<T>, y: &mut [T], f: impl Fn(i64) -> i64) {
     let value = |x: T| T::from_i64(f(x.to_i64()));
     match x {

@@ -49,6 +49,8 @@ pub fn calls(len: usize) -> Vec<Call> {
     scatters::<i64>(&mut calls, len);
     scatters::<u8>(&mut calls, len);
     integer_products(&mut calls, len);
+    integer_arithmetic(&mut calls, len, 7i64);
+    integer_arithmetic(&mut calls, len, 7u32);
     truths::<f16>(&mut calls, len);
     truths::<bf16>(&mut calls, len);
     truths::<f32>(&mut calls, len);
@@ -144,6 +146,28 @@ fn integer_products(calls: &mut Vec<Call>, len: usize) {
         };
         let slots = [a, b, changed(&any::<i64>(2 * n, 3))];
         calls.push(call::<i64, 3>("integer_gemm", format!("[{inner}, {n}]"), slots, run));
+    }
+}
+
+/// Sums and products of slices, and quotients by a number.
+fn integer_arithmetic<T>(calls: &mut Vec<Call>, len: usize, divisor: T)
+where
+    T: Cell + k::ArithmeticInteger,
+{
+    use k::{Arg, IntegerOp};
+    let slots = [input(&any::<T>(len, 1)), input(&any::<T>(len, 2)), output::<T>(len)];
+    for op in [IntegerOp::Add, IntegerOp::Sub, IntegerOp::Mul] {
+        let run = move |[a, b, y]: [&mut Part<'_>; 3]| {
+            k::integer_map(op, [a.of::<T>(), b.of()].map(|x| Arg::Slice(&*x)), y.of());
+        };
+        calls.push(call::<T, 3>("integer_map", format!("{op:?}"), slots.clone(), run));
+    }
+    let [a, _, y] = slots;
+    for op in [IntegerOp::Div, IntegerOp::Rem, IntegerOp::FloorDivide] {
+        let run = move |[a, y]: [&mut Part<'_>; 2]| {
+            k::integer_map(op, [Arg::Slice(&*a.of()), Arg::Scalar(divisor)], y.of());
+        };
+        calls.push(call::<T, 2>("integer_map", format!("{op:?}"), [a.clone(), y.clone()], run));
     }
 }
 
