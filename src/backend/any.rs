@@ -27,7 +27,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use device::Device;
 use smallvec::SmallVec;
-use variant::{Variant, apart, device_of, get, operand};
+pub(crate) use variant::apart;
+use variant::{Variant, device_of, get, operand};
 
 use super::convert::copy;
 use super::cpu::CpuTensor;

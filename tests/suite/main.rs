@@ -57,6 +57,7 @@ mod series;
 mod strides;
 mod support;
 mod tensor;
+mod tensor_faults;
 mod testing;
 mod trace;
 mod walks;
