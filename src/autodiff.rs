@@ -21,6 +21,7 @@
 //! | `rules.rs` | the op table's derivatives, expanded |
 //! | `ops/*.rs` | derivatives of ops with parameters, whose forward side is in `tensor/` |
 //! | `backward.rs` | the pass, its options |
+//! | `pending.rs` | gradients while they are added up, those of ranges of a tensor |
 //! | `gradients.rs` | what it returns |
 //! | `mode.rs` | `no_grad` |
 //! | `checkpoint.rs` | functions that are run again instead of keeping their values |
@@ -43,6 +44,7 @@ pub(crate) mod gradients;
 pub(crate) mod graph;
 pub(crate) mod mode;
 pub(crate) mod ops;
+pub(crate) mod pending;
 pub(crate) mod rules;
 pub(crate) mod scratch;
 pub(crate) mod tape;

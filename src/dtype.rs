@@ -166,9 +166,21 @@ macro_rules! scalars {
     )*)*};
 }
 scalars! {
-    Float f64: f64 f32;
-    Int i64: i64 i32 u32 u8;
+    Float f64: f64 f32 half::f16 half::bf16;
+    Int i64: i64 i32 i16 i8 u32 u16 u8;
 }
+
+macro_rules! wide_scalars {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Scalar {
+            fn from(x: $t) -> Self {
+                // Beyond `i64`, the nearest float.
+                i64::try_from(x).map_or(Scalar::Float(x as f64), Scalar::Int)
+            }
+        }
+    )*};
+}
+wide_scalars! { isize u64 usize }
 
 mod sealed {
     pub trait Sealed {}

@@ -104,7 +104,7 @@ macro_rules! engine {
             engine_scatter_add, scatter_add_body:
                 (x: &Tensor<$B>, axis: Axis, index: &Tensor<$B>, source: &Tensor<$B>) -> Tensor<$B>;
             engine_index_select, index_select_body:
-                (x: &Tensor<$B>, axis: Axis, index: &Tensor<$B>) -> Tensor<$B>;
+                (x: &Tensor<$B>, op: &'static str, axis: Axis, index: &Tensor<$B>) -> Tensor<$B>;
             engine_index_add, index_add_body:
                 (x: &Tensor<$B>, axis: Axis, index: &Tensor<$B>, source: &Tensor<$B>) -> Tensor<$B>;
             engine_cat, cat_body:
@@ -124,7 +124,7 @@ macro_rules! engine {
             engine_scatter, scatter_body:
                 (x: &Tensor<$B>, axis: Axis, index: &Tensor<$B>, source: &Tensor<$B>) -> Tensor<$B>;
             engine_slice_assign, slice_assign_body:
-                (x: &Tensor<$B>, items: &[SliceItem], source: &Tensor<$B>) -> Tensor<$B>;
+                (x: &Tensor<$B>, items: &[SliceItem], source: Input<'_, $B>) -> Tensor<$B>;
             engine_index, index_body:
                 (x: &Tensor<$B>, indices: &[Option<&Tensor<$B>>]) -> Tensor<$B>;
             engine_index_put, index_put_body:

@@ -453,6 +453,18 @@ impl fmt::Display for Misfit<'_> {
                 let (a, b) = (a.len(), b.len());
                 write!(f, "numbers of axes {a} and {b} differ for shapes {lhs} and {rhs}")
             }
+            ("linear" | "linear_activation", [.., found], [_, expected]) => {
+                write!(f, "{expected} inputs expected, found {found}, for shapes {lhs} and {rhs}")
+            }
+            (op, [expected, ..], [found])
+                if op.starts_with("linear")
+                    || op.starts_with("conv") && !op.contains("transpose") =>
+            {
+                write!(
+                    f,
+                    "a bias of {expected} expected, found {found}, for shapes {lhs} and {rhs}"
+                )
+            }
             _ => write!(f, "shapes {lhs} and {rhs} do not fit"),
         }
     }

@@ -344,11 +344,12 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Fails unless `other` has the shape and dtype of this tensor.
+    /// Fails unless `other` has the shape, dtype and device of this tensor.
     pub(crate) fn check_like(&self, op: &'static str, other: &Tensor<B>) -> Result<()> {
         if self.shape() != other.shape() {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *other.shape() });
         }
+        self.check_beside(op, other)?;
         self.check_dtype(op, other.dtype())
     }
 

@@ -8,7 +8,8 @@
 //!     g := take pending[node]                                complete: every consumer has a larger id
 //!     keep g if node is a leaf, retained, or Keep::All
 //!     for (wanted input, gradient) in node.rule(g):          rule and saved values taken out of the node
-//!         pending[input] += sum_to(gradient, input.shape)    a rule that multiplies may have added to it itself
+//!         pending[input] += sum_to(gradient, input.shape)    a rule that multiplies may have added to it itself;
+//!                                                            that of a range adds to the range
 //!     a checkpointed function instead:                       run it again; its outputs, with the ids of the first
 //!                                                            run, replace the node, and go on there
 //! ```
@@ -26,6 +27,7 @@ use crate::tensor::Tensor;
 use super::checkpoint::Checkpoint;
 use super::gradients::{Gradients, IdMap, IdSet, missing};
 use super::graph::{GraphNode, Upstream, Visit};
+use super::pending::Pending;
 use super::{anomaly, scratch};
 
 /// The gradients that a backward pass returns.
@@ -283,15 +285,15 @@ fn walk<B: Backend>(
     let mut order = reachable(std::slice::from_ref(root_node), targets, &[])?;
     let mut leading = Leading::new(targets);
     leading.extend(&order, targets);
-    let pending = RefCell::new(Gradients::new());
+    let pending = RefCell::new(Pending::new(options.create_graph));
     let mut kept = Gradients::of_a_pass();
     if leading.is_wanted(root_node.id()) {
-        pending.borrow_mut().insert_id(root_node.id(), upstream);
+        pending.borrow_mut().insert(root_node.id(), upstream);
     }
-    let take_total = |id| pending.borrow_mut().take_id(id);
+    let take_total = |id| pending.borrow_mut().take(id);
     let mut visit_all = || {
         while let Some(node) = order.pop() {
-            let Some(g) = take_total(node.id()) else { continue };
+            let Some(g) = take_total(node.id())? else { continue };
             if !leading.goes_on(node.id()) {
                 kept.insert_id(node.id(), g);
                 continue;
@@ -305,7 +307,7 @@ fn walk<B: Backend>(
                 Visit::Recorded(recorded) => recorded,
             };
             if let Some(checkpoint) = recorded.rule.checkpoint() {
-                pending.borrow_mut().insert_id(node.id(), g);
+                pending.borrow_mut().insert(node.id(), g);
                 let inspected = if detecting { DETECTING } else { 0 };
                 let outputs = with_flags(inspected, 0, || {
                     let outputs = replayed_outputs(checkpoint, &node, &mut order, retain_graph)?;
@@ -326,6 +328,7 @@ fn walk<B: Backend>(
             let gradients = recorded.rule.backward(&upstream, &wanted)?;
             #[cfg(feature = "testing")]
             let gradients = crate::testing::after_rule(node.op(), &upstream, gradients)?;
+            let range = recorded.rule.range();
             drop(recorded.rule);
             let inputs = recorded.inputs.iter().zip(gradients).zip(&wanted).enumerate();
             for (i, ((input, gradient), _)) in inputs.filter(|(_, (_, wanted))| **wanted) {
@@ -334,9 +337,12 @@ fn walk<B: Backend>(
                     let reason = "its rule gave no gradient for a tracked input".to_owned();
                     return Err(Error::NoGradient { op: node.op(), reason });
                 };
-                let gradient = fitted(gradient, input)?;
-                pending.borrow_mut().add(input.id(), gradient, options.create_graph)?;
-                if detecting && let Some(total) = pending.borrow().get_id(input.id()) {
+                let mut pending = pending.borrow_mut();
+                match range {
+                    Some(range) => pending.add_range(input.id(), input.shape(), range, gradient)?,
+                    None => pending.add(input.id(), fitted(gradient, input)?)?,
+                }
+                if detecting && let Some(total) = pending.total(input.id())? {
                     anomaly::inspect_gradient(&node, i, input, total, &mut excused)?;
                 }
             }

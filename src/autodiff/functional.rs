@@ -101,7 +101,7 @@ impl<B: Backend> Evaluated<B> {
                 self.gradient(y, &upstream, self.recorded)?.reshape((1, x.numel()))
             };
             let rows = (0..y.numel()).map(row).collect::<Result<Vec<_>>>()?;
-            Tensor::cat(&rows.iter().collect::<Vec<_>>(), 0)?.reshape(shape)
+            Tensor::cat(&rows, 0)?.reshape(shape)
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 use super::checkpoint::Checkpoint;
+use super::pending::Range;
 use super::{anomaly, tape};
 
 /// Gradients of a rule's inputs, in order; `None` if not wanted.
@@ -36,6 +37,11 @@ pub(crate) trait Rule<B: Backend>: Send + Sync {
     /// Bytes of the elements of the saved values.
     fn saved_bytes(&self) -> usize {
         0
+    }
+
+    /// The range of the only input outside which its gradient is 0, if `backward` returns that of the range alone.
+    fn range(&self) -> Option<Range> {
+        None
     }
 
     /// The checkpointed function, if the walk is to replay one instead of running a rule.
@@ -107,9 +113,11 @@ pub(crate) struct Upstream<'a, B: Backend> {
     /// True if the gradient will itself be differentiated.
     create_graph: bool,
     inputs: &'a Inputs<B>,
-    /// Takes the gradient accumulated so far for the node of an id.
-    take_total: &'a dyn Fn(u64) -> Option<Tensor<B>>,
+    take_total: &'a TakeTotal<'a, B>,
 }
+
+/// Takes the gradient accumulated so far for the node of an id.
+pub(crate) type TakeTotal<'a, B> = dyn Fn(u64) -> Result<Option<Tensor<B>>> + 'a;
 
 impl<'a, B: Backend> Upstream<'a, B> {
     pub fn new(
@@ -117,7 +125,7 @@ impl<'a, B: Backend> Upstream<'a, B> {
         node: &'a Shared<GraphNode<B>>,
         create_graph: bool,
         inputs: &'a Inputs<B>,
-        take_total: &'a dyn Fn(u64) -> Option<Tensor<B>>,
+        take_total: &'a TakeTotal<'a, B>,
     ) -> Self {
         Upstream { g, node, create_graph, inputs, take_total }
     }
@@ -126,7 +134,7 @@ impl<'a, B: Backend> Upstream<'a, B> {
     /// already, the product is added to it, in its memory if nothing else shares it, and the sum is
     /// returned; the engine then has nothing to add it to.
     pub fn product(&self, i: usize, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
-        match self.take_total(i, a, b) {
+        match self.take_total(i, a, b)? {
             Some(total) => a.matmul_add(b, total),
             None => a.matmul(b),
         }
@@ -134,18 +142,18 @@ impl<'a, B: Backend> Upstream<'a, B> {
 
     /// Takes the accumulated gradient of input `i` if it has the shape and dtype of `a·b` and
     /// nothing is recorded.
-    fn take_total(&self, i: usize, a: &Tensor<B>, b: &Tensor<B>) -> Option<Tensor<B>> {
-        let input = self.inputs.get(i)?.as_ref()?;
+    fn take_total(&self, i: usize, a: &Tensor<B>, b: &Tensor<B>) -> Result<Option<Tensor<B>>> {
+        let Some(Some(input)) = self.inputs.get(i) else { return Ok(None) };
         let is_plain = b.rank() == 2 || b.rank() == a.rank();
         if self.create_graph || a.rank() < 2 || !is_plain || input.dtype() != a.dtype() {
-            return None;
+            return Ok(None);
         }
         // The gradients of an input that occurs twice are added in their order.
         if self.inputs[..i].iter().flatten().any(|earlier| earlier.id() == input.id()) {
-            return None;
+            return Ok(None);
         }
         let shape = a.shape().with_axis(a.rank() - 1, b.dims().last().copied());
-        (input.shape() == &shape).then(|| (self.take_total)(input.id())).flatten()
+        if input.shape() == &shape { (self.take_total)(input.id()) } else { Ok(None) }
     }
 
     /// True if the gradient will itself be differentiated. It must then be made of recorded ops.

@@ -31,7 +31,8 @@ pub use device::Device;
 #[cfg(feature = "pulp")]
 pub use program::SimdBackend;
 use smallvec::SmallVec;
-use variant::{Variant, apart, device_of, get, operand};
+pub(crate) use variant::apart;
+use variant::{Variant, device_of, get, operand};
 
 use super::convert::copy;
 use super::cpu::CpuTensor;

@@ -5,10 +5,9 @@ use crate::autodiff::ops::arithmetic::logaddexp_rule;
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::shape::{Shape, broadcast_shape_for};
+use crate::shape::broadcast_shape_for;
 
 use super::Tensor;
-use super::elementwise::check_scalar;
 use super::operators::{Input, Operand};
 
 impl<B: Backend> Tensor<B> {
@@ -31,14 +30,7 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn logaddexp_body(a: &Tensor<B>, b: Input<'_, B>) -> Result<Tensor<B>> {
         let op = "logaddexp";
         a.check_float(op)?;
-        let b = match b {
-            Input::Ref(b) => b.clone(),
-            Input::Owned(b) => b,
-            Input::Scalar(value) => {
-                check_scalar(op, value, a.dtype(), a.shape())?;
-                Tensor::from_data(B::full(Shape::scalar(), value, a.dtype())?)
-            }
-        };
+        let b = b.into_tensor(op, a)?;
         a.check_dtype(op, b.dtype())?;
         broadcast_shape_for(op, a.shape(), b.shape())?;
         let (x, y) = (a.detach().widened()?, b.detach().widened()?);

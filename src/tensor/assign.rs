@@ -10,6 +10,7 @@ use crate::shape::{Axis, AxisSet, Shape, broadcast_shape_for};
 
 use super::Tensor;
 use super::index::expand_index;
+use super::operators::{Input, Operand};
 
 /// Replacing elements gives a new tensor; gradients reach both operands.
 impl<B: Backend> Tensor<B> {
@@ -49,30 +50,37 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x, source], |_| scatter_rule(axis, index)))
     }
 
-    /// Returns a copy in which `source`, broadcast, replaces the slice that `items`, written with [`s!`](crate::s),
-    /// select.
+    /// Returns a copy in which `source`, a tensor that is broadcast or a number, replaces the slice that `items`, written
+    /// with [`s!`](crate::s), select.
     ///
     /// ```
     /// use swath::prelude::*;
     /// let x = Tensor::<CpuBackend>::zeros((2, 3), DType::F32)?;
     /// let y = x.slice_assign(s![.., 1..], &tensor![1.0, 2.0])?;
     /// assert_eq!(y.to_vec::<f32>()?, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
+    /// assert_eq!(y.slice_assign(s![1], 7)?.to_vec::<f32>()?, [0.0, 1.0, 2.0, 7.0, 7.0, 7.0]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if `source` does not broadcast to the slice; [`Error::DTypeMismatch`];
-    /// [`Error::IndexOutOfRange`] for an index outside its axis.
-    pub fn slice_assign(&self, items: impl AsRef<[SliceItem]>, source: &Tensor<B>) -> Result<Self> {
-        B::engine_slice_assign(self, items.as_ref(), source)
+    /// [`Error::IndexOutOfRange`] for an index outside its axis; [`Error::InvalidArgument`] for a number that an integer
+    /// dtype does not represent.
+    pub fn slice_assign(
+        &self,
+        items: impl AsRef<[SliceItem]>,
+        source: impl Operand<B>,
+    ) -> Result<Self> {
+        source.with(|source| B::engine_slice_assign(self, items.as_ref(), source))
     }
 
     pub(crate) fn slice_assign_body(
         x: &Tensor<B>,
         items: &[SliceItem],
-        source: &Tensor<B>,
+        source: Input<'_, B>,
     ) -> Result<Self> {
         let op = "slice_assign";
+        let source = &source.into_tensor(op, x)?;
         let mut data = x.data().clone();
         Tensor::assign(op, &mut data, items, source)?;
         Ok(record(op, data, &[x, source], |_| slice_assign_rule(items.to_vec())))
@@ -87,15 +95,21 @@ impl<B: Backend> Tensor<B> {
     /// use swath::prelude::*;
     /// let mut x = Tensor::<CpuBackend>::zeros((2, 3), DType::F32)?;
     /// x.set_slice(s![1], &tensor![1.0, 2.0, 3.0])?;
-    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.0, 0.0, 1.0, 2.0, 3.0]);
+    /// x.set_slice(s![.., -1], 9)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.0, 9.0, 1.0, 2.0, 9.0]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`slice_assign`](Tensor::slice_assign); [`Error::InvalidArgument`] if this tensor or `source` is tracked,
     /// because a change in place has no gradient.
-    pub fn set_slice(&mut self, items: impl AsRef<[SliceItem]>, source: &Tensor<B>) -> Result<()> {
+    pub fn set_slice(
+        &mut self,
+        items: impl AsRef<[SliceItem]>,
+        source: impl Operand<B>,
+    ) -> Result<()> {
         let op = "set_slice";
+        let source = &source.with(|source| source.into_tensor(op, self))?;
         if self.is_tracked() || source.is_tracked() {
             let reason = format!(
                 "the tensor of shape {} or the source of shape {} is tracked; use slice_assign",
@@ -150,7 +164,7 @@ impl<B: Backend> Tensor<B> {
 
     pub(crate) fn index_body(x: &Tensor<B>, indices: &[Option<&Tensor<B>>]) -> Result<Self> {
         let op = "index";
-        let Some(selection) = Selection::new(op, x.shape(), indices)? else { return Ok(x.clone()) };
+        let Some(selection) = Selection::new(op, x, indices)? else { return Ok(x.clone()) };
         let picked = || {
             let x = x.permute(&selection.order)?.reshape(selection.merged)?;
             x.index_select(1, &selection.index)?.reshape(selection.result)
@@ -183,7 +197,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "index_put";
         x.check_dtype(op, source.dtype())?;
-        let Some(selection) = Selection::new(op, x.shape(), indices)? else {
+        let Some(selection) = Selection::new(op, x, indices)? else {
             return x.slice_assign([], source).map_err(|error| error.named(op));
         };
         let Selection { order, merged, index, result } = selection;
@@ -220,6 +234,7 @@ impl<B: Backend> Tensor<B> {
 
     pub(crate) fn masked_select_body(x: &Tensor<B>, mask: &Tensor<B>) -> Result<Self> {
         let op = "masked_select";
+        x.check_beside(op, mask)?;
         let shape = broadcast_shape_for(op, x.shape(), mask.shape())?;
         let select = || {
             let index = mask.detach().broadcast_to(shape)?.true_positions()?;
@@ -245,6 +260,7 @@ impl<B: Backend> Tensor<B> {
     /// [`Error::InvalidArgument`] if `source` has too few elements.
     pub fn masked_scatter(&self, mask: &Tensor<B>, source: &Tensor<B>) -> Result<Self> {
         let op = "masked_scatter";
+        [mask, source].iter().try_for_each(|other| self.check_beside(op, other))?;
         let scatter = || {
             let index = mask.detach().broadcast_to(self.shape())?.true_positions()?;
             let (count, given) = (index.len(), source.numel());
@@ -310,11 +326,14 @@ impl<B: Backend> Tensor<B> {
     /// `0..classes`; [`Error::TooManyAxes`].
     pub fn one_hot(&self, classes: usize) -> Result<Self> {
         let op = "one_hot";
-        let rows = || {
+        let rows = || -> Result<Self> {
             let index = self.as_index(op)?.unsqueeze(-1)?;
-            let ones = Tensor::ones((), DType::I64)?.broadcast_to(index.shape())?;
+            let ones = Tensor::<B>::ones((), DType::I64)?.broadcast_to(index.shape())?;
             let shape = index.shape().with_axis(self.rank(), Some(classes));
-            Tensor::zeros(shape, DType::I64)?.scatter(-1, &index, &ones)
+            let zeros = Tensor::<B>::zeros(shape, DType::I64)?;
+            // Not a tensor's `scatter`, which takes negative indices.
+            let (index, ones) = (index.data(), ones.data());
+            Ok(Tensor::from_data(B::scatter(zeros.data(), self.rank(), index, ones)?))
         };
         rows().map_err(|error| error.named(op))
     }
@@ -336,9 +355,10 @@ impl<B: Backend> Selection<B> {
     /// `None` if no axis is indexed.
     fn new(
         op: &'static str,
-        shape: &Shape,
+        x: &Tensor<B>,
         indices: &[Option<&Tensor<B>>],
     ) -> Result<Option<Self>> {
+        let shape = x.shape();
         if indices.len() > shape.ndim() {
             let axis = indices.len() as isize - 1;
             return Err(Error::AxisOutOfRange { op, axis, shape: *shape });
@@ -352,14 +372,15 @@ impl<B: Backend> Selection<B> {
         let mut places = Vec::new();
         for (turn, &(axis, index)) in given.iter().enumerate() {
             let extent = shape.dim(axis) as i64;
-            let index = index.as_index(op)?.broadcast_to(common)?.to_vec::<i64>()?;
+            x.check_beside(op, index)?;
+            let index = index.as_index(op)?.from_front(shape.dim(axis))?;
+            let index = index.broadcast_to(common)?.to_vec::<i64>()?;
             places.resize(index.len(), 0);
             for (place, at) in places.iter_mut().zip(index) {
-                let from_front = if at < 0 { at.saturating_add(extent) } else { at };
-                if !(0..extent).contains(&from_front) {
+                if !(0..extent).contains(&at) {
                     return Err(Error::IndexOutOfRange { op, index: at, axis, shape: *shape });
                 }
-                *place = if turn == 0 { from_front } else { *place * extent + from_front };
+                *place = if turn == 0 { at } else { *place * extent + at };
             }
         }
         let is_indexed = |axis: &usize| given.iter().any(|(indexed, _)| indexed == axis);

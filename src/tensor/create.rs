@@ -244,7 +244,9 @@ impl<B: Backend> Tensor<B> {
         let last = count.saturating_sub(1);
         if !dtype.is_float() && count > 0 {
             let end = if last == 0 { start } else { end };
-            check_scalar(op, Scalar::Float(end), dtype, &shape)?;
+            for bound in [start, end] {
+                check_scalar(op, Scalar::Float(bound), dtype, &shape)?;
+            }
             let (span, steps) = (end as i128 - start as i128, last.max(1) as i128);
             if span % steps != 0 {
                 let reason = format!(

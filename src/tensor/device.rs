@@ -1,7 +1,10 @@
 //! Tensors on devices chosen at run time.
 
+use std::any::Any;
+
 use super::Tensor;
-use crate::backend::any::{AnyBackend, Device};
+use crate::backend::Backend;
+use crate::backend::any::{AnyBackend, AnyTensor, Device, apart};
 use crate::error::{Error, Result};
 
 /// # Devices
@@ -38,5 +41,17 @@ impl Tensor<AnyBackend> {
             return Err(Error::InvalidArgument { op: "to_device", reason });
         }
         AnyBackend::to_device(self.data(), device).map(Tensor::from_data)
+    }
+}
+
+impl<B: Backend> Tensor<B> {
+    /// Fails if `other` is on another device: for operations that read values on the host, or no values at all.
+    pub(crate) fn check_beside(&self, op: &'static str, other: &Tensor<B>) -> Result<()> {
+        let [here, there] =
+            [self, other].map(|x| (x.data() as &dyn Any).downcast_ref::<AnyTensor>());
+        match here.zip(there).map(|(a, b)| (a.device(), b.device())) {
+            Some((a, b)) if a != b => Err(apart(op, a, b)),
+            _ => Ok(()),
+        }
     }
 }

@@ -12,9 +12,12 @@ pub(crate) mod equation;
 mod order;
 mod pair;
 
+use std::borrow::Borrow;
+
 use smallvec::SmallVec;
 
 use super::Tensor;
+use super::index::borrowed;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -69,8 +72,8 @@ impl<B: Backend> Tensor<B> {
     /// or does not fit the operands, if an intermediate result would have more than eight axes or
     /// be too large; [`Error::Overflow`] if the result is too large; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for booleans.
-    pub fn einsum(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {
-        B::engine_einsum(equation, operands)
+    pub fn einsum<T: Borrow<Tensor<B>>>(equation: &str, operands: &[T]) -> Result<Tensor<B>> {
+        B::engine_einsum(equation, &borrowed(operands))
     }
 
     pub(crate) fn einsum_body(equation: &str, operands: &[&Tensor<B>]) -> Result<Tensor<B>> {

@@ -1,5 +1,7 @@
 //! Indexing by tensors, and concatenation.
 
+use std::borrow::Borrow;
+
 use smallvec::SmallVec;
 
 use crate::autodiff::graph::record;
@@ -13,8 +15,10 @@ use super::Tensor;
 
 /// # Indexing and concatenation
 ///
-/// Indexing by tensors of integers (`I64`; `I32`, `U32` and `U8` are converted). An index outside its axis
-/// gives [`Error::IndexOutOfRange`], one of another dtype [`Error::DTypeMismatch`].
+/// Indexing by tensors of integers (`I64`; `I32`, `U32` and `U8` are converted). An index counts from the front or, if
+/// negative, from the end. Ids and classes, of [`embedding`](Tensor::embedding), [`one_hot`](Tensor::one_hot) and
+/// losses, count from 0. An index outside its axis gives [`Error::IndexOutOfRange`], one of another dtype
+/// [`Error::DTypeMismatch`].
 impl<B: Backend> Tensor<B> {
     /// Picks elements along an axis: `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, and
     /// likewise for others. `index` has this tensor's rank and, along every other axis, at most its
@@ -23,7 +27,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     /// use swath::prelude::*;
     /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
-    /// let picked = x.gather(1, &tensor![i64; [1], [0]])?;
+    /// let picked = x.gather(1, &tensor![i64; [-1], [0]])?;
     /// assert_eq!(picked.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -36,8 +40,13 @@ impl<B: Backend> Tensor<B> {
         let axis = axis.resolve(op, x.shape())?;
         let index = index.as_index(op)?;
         check_indices(op, x.data(), axis, index.data())?;
-        let data = B::gather(x.data(), axis, index.data())?;
-        Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index)))
+        x.gathered(op, axis, index.from_front(x.dims()[axis])?)
+    }
+
+    /// [`gather`](Tensor::gather) by an index that has been checked but for its values, which count from the front.
+    pub(crate) fn gathered(&self, op: &'static str, axis: usize, index: Tensor<B>) -> Result<Self> {
+        let data = B::gather(self.data(), axis, index.data()).map_err(|e| e.named(op))?;
+        Ok(record(op, data, &[self], |_| gather_rule(*self.shape(), axis, index)))
     }
 
     /// Returns a copy with `out[i, index[i, j, …], …] += source[i, j, …]` for axis 1, and likewise
@@ -69,8 +78,19 @@ impl<B: Backend> Tensor<B> {
         let op = "scatter_add";
         let (axis, index) = x.check_targets(op, axis, index, source)?;
         check_arithmetic(op, x.dtype(), x.shape())?;
-        let data = B::scatter_add(x.data(), axis, index.data(), source.data())?;
-        Ok(record(op, data, &[x, source], |_| scatter_add_rule(axis, index)))
+        x.scatter_added(axis, index, source)
+    }
+
+    /// [`scatter_add`](Tensor::scatter_add) of operands that have been checked but for the values of the index, which
+    /// count from the front.
+    pub(crate) fn scatter_added(
+        &self,
+        axis: usize,
+        index: Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<Self> {
+        let data = B::scatter_add(self.data(), axis, index.data(), source.data())?;
+        Ok(record("scatter_add", data, &[self, source], |_| scatter_add_rule(axis, index)))
     }
 
     /// Picks slices along an axis, in the order of the one-dimensional `index`. The gradient is
@@ -84,15 +104,22 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn index_select(&self, axis: impl Into<Axis>, index: &Tensor<B>) -> Result<Self> {
-        B::engine_index_select(self, axis.into(), index)
+        B::engine_index_select(self, "index_select", axis.into(), index)
     }
 
-    pub(crate) fn index_select_body(x: &Tensor<B>, axis: Axis, index: &Tensor<B>) -> Result<Self> {
-        let op = "index_select";
+    /// Picks slices for `index_select`, or for `embedding`, whose ids are not negative.
+    pub(crate) fn index_select_body(
+        x: &Tensor<B>,
+        op: &'static str,
+        axis: Axis,
+        index: &Tensor<B>,
+    ) -> Result<Self> {
         let axis = axis.resolve(op, x.shape())?;
-        let index = expand_index(op, x.shape(), axis, index)?;
-        let data = B::gather(x.data(), axis, index.data()).map_err(|e| e.named(op))?;
-        Ok(record(op, data, &[x], |_| gather_rule(*x.shape(), axis, index)))
+        let mut index = index.as_index(op)?;
+        if op != "embedding" {
+            index = index.from_front(x.dims()[axis])?;
+        }
+        x.gathered(op, axis, expand_index(op, x.shape(), axis, &index)?)
     }
 
     /// Looks up rows of this table `[v, c]` by `ids` (integers of any shape `[…]`); the result is
@@ -121,8 +148,7 @@ impl<B: Backend> Tensor<B> {
         let shape: Shape = ids.dims().iter().copied().chain([width]).collect();
         shape.validate(op)?;
         let flat = ids.reshape(ids.numel())?;
-        let rows = self.index_select(0, &flat).map_err(|error| error.named(op))?;
-        rows.reshape(shape)
+        B::engine_index_select(self, op, 0.into(), &flat)?.reshape(shape)
     }
 
     /// Returns a copy with the slices of `source` added to the slices along `axis` that the
@@ -154,7 +180,8 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "index_add";
         let axis = axis.resolve(op, x.shape())?;
-        let expanded = expand_index(op, x.shape(), axis, index)?;
+        let front = index.as_index(op)?.from_front(x.dims()[axis])?;
+        let expanded = expand_index(op, x.shape(), axis, &front)?;
         if source.shape() != expanded.shape() {
             let rhs = *source.shape();
             let fits_self = source.rank() == x.rank()
@@ -165,21 +192,23 @@ impl<B: Backend> Tensor<B> {
         x.scatter_add(axis, &expanded, source).map_err(|e| e.named(op))
     }
 
-    /// Concatenates tensors along an axis. Their other extents and dtypes must be equal.
+    /// Concatenates tensors along an axis. Their other extents and dtypes must be equal. The list holds tensors or
+    /// references to them.
     ///
     /// ```
     /// use swath::prelude::*;
     /// let (x, y) = (tensor![[1.0], [2.0]], tensor![[3.0], [4.0]]);
     /// let z = Tensor::cat(&[&x, &y], 1)?;
     /// assert_eq!(z.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// assert_eq!(Tensor::cat(&z.split(1, 1)?, 0)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an empty list; [`Error::ExtentMismatch`], or
     /// [`Error::ShapeMismatch`] for different numbers of axes; [`Error::DTypeMismatch`].
-    pub fn cat(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
-        B::engine_cat(tensors, axis.into())
+    pub fn cat<T: Borrow<Tensor<B>>>(tensors: &[T], axis: impl Into<Axis>) -> Result<Self> {
+        B::engine_cat(&borrowed(tensors), axis.into())
     }
 
     pub(crate) fn cat_body(tensors: &[&Tensor<B>], axis: Axis) -> Result<Self> {
@@ -216,7 +245,32 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }
         self.check_dtype(op, source.dtype())?;
-        Ok((axis, index))
+        Ok((axis, index.from_front(self.dims()[axis])?))
+    }
+
+    /// This index of an axis of so many elements, `I64`, with negative numbers counted from the end. Numbers that are out
+    /// of range stay as they are.
+    pub(super) fn from_front(&self, extent: usize) -> Result<Tensor<B>> {
+        let repeated = (0..self.rank()).filter(|&axis| self.layout().strides()[axis] == 0);
+        let once = repeated.filter(|&axis| self.dims()[axis] > 1);
+        let once = once.fold(Ok(self.clone()), |x: Result<Self>, axis| x?.narrow(axis, 0, 1))?;
+        let once = once.contiguous()?;
+        if let Some(bytes) = B::host_bytes(once.data()) {
+            let (numbers, _) = bytes.as_chunks();
+            if numbers.iter().fold(0, |all, &number| all | i64::from_le_bytes(number)) >= 0 {
+                return Ok(self.clone());
+            }
+        }
+        let extent = extent as i64;
+        let from_end = || {
+            let is_negative = once.lt(0)?.logical_and(&once.ge(-extent)?)?;
+            Tensor::where_cond(&is_negative, &once.add_scalar(extent)?, &once)
+        };
+        match from_end() {
+            // A device without 64-bit integers.
+            Err(Error::Unsupported { .. }) => Ok(self.clone()),
+            index => index?.broadcast_to(self.shape()),
+        }
     }
 
     /// This tensor of integers as indices: converted to `I64`, without a copy if that is its dtype, and
@@ -233,6 +287,11 @@ impl<B: Backend> Tensor<B> {
             lhs => Err(Error::DTypeMismatch { op, lhs, rhs: DType::I64, shape: *self.shape() }),
         }
     }
+}
+
+/// References to the tensors of a list.
+pub(super) fn borrowed<B: Backend, T: Borrow<Tensor<B>>>(list: &[T]) -> SmallVec<[&Tensor<B>; 8]> {
+    list.iter().map(Borrow::borrow).collect()
 }
 
 /// A one-dimensional index as an index of [`Tensor::gather`]: repeated, by strides of 0, along the

@@ -1,15 +1,18 @@
 //! Joining, cutting and repeating tensors, and reordering their elements.
 
+use std::borrow::Borrow;
+
 use smallvec::SmallVec;
 
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::view::{on_diagonal, roll_rule};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reserved};
 use crate::layout::AxisPart;
 use crate::shape::{Axes, Axis, AxisSet, Shape};
 
+use super::index::borrowed;
 use super::{PadMode, Tensor};
 
 /// Extents of the parts that [`Tensor::split`] makes: `2`, `[1, 3]`, a vector or a slice.
@@ -72,7 +75,7 @@ impl<B: Backend> Tensor<B> {
     /// ```
     /// use swath::prelude::*;
     /// let (a, b) = (tensor![1.0, 2.0], tensor![3.0, 4.0]);
-    /// let rows = Tensor::stack(&[&a, &b], 0)?;
+    /// let rows = Tensor::stack(&[&a, &b], 0)?; // or a slice of tensors
     /// assert_eq!((rows.dims(), rows.to_vec::<f32>()?), (&[2, 2][..], vec![1.0, 2.0, 3.0, 4.0]));
     /// assert_eq!(Tensor::stack(&[&a, &b], -1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), Error>(())
@@ -81,8 +84,8 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::InvalidArgument`] for an empty list; [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`];
     /// [`Error::AxisOutOfRange`]; [`Error::TooManyAxes`].
-    pub fn stack(tensors: &[&Tensor<B>], axis: impl Into<Axis>) -> Result<Self> {
-        B::engine_stack(tensors, axis.into())
+    pub fn stack<T: Borrow<Tensor<B>>>(tensors: &[T], axis: impl Into<Axis>) -> Result<Self> {
+        B::engine_stack(&borrowed(tensors), axis.into())
     }
 
     pub(crate) fn stack_body(tensors: &[&Tensor<B>], axis: Axis) -> Result<Self> {
@@ -96,15 +99,12 @@ impl<B: Backend> Tensor<B> {
             first.check_like(op, x)?;
             x.unsqueeze(axis)
         });
-        let joined = || {
-            let parts = parts.collect::<Result<SmallVec<[_; 4]>>>()?;
-            Tensor::cat(&parts.iter().collect::<SmallVec<[_; 4]>>(), axis)
-        };
+        let joined = || Tensor::cat(&parts.collect::<Result<SmallVec<[Self; 4]>>>()?, axis);
         joined().map_err(|error| error.named(op))
     }
 
     /// Cuts an axis into parts of the given extent, of which the last may be shorter, or of the extents of a list. An
-    /// empty axis gives one empty part. More than 8 parts share one graph: differentiate a function of all, or keep it.
+    /// empty axis gives one empty part. The gradients of all parts are joined in one pass.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -118,7 +118,7 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::AxisOutOfRange`]; [`Error::InvalidArgument`] for parts of no elements, or if the extents of a list do
-    /// not add up to that of the axis.
+    /// not add up to that of the axis; [`Error::OutOfMemory`] for too many parts.
     pub fn split(&self, sizes: impl Into<SplitSizes>, axis: impl Into<Axis>) -> Result<Vec<Self>> {
         B::engine_split(self, sizes.into(), axis.into())
     }
@@ -127,44 +127,38 @@ impl<B: Backend> Tensor<B> {
         let op = "split";
         let axis = axis.resolve(op, x.shape())?;
         let dim = x.dims()[axis];
-        let sizes = match sizes {
+        match sizes {
             SplitSizes::Every(0) if dim > 0 => {
                 let reason = format!("parts of 0 elements of axis {axis} of shape {}", x.shape());
-                return Err(Error::InvalidArgument { op, reason });
+                Err(Error::InvalidArgument { op, reason })
             }
             SplitSizes::Every(size) => {
-                let starts = (0..dim.max(1)).step_by(size.max(1));
-                starts.map(|start| size.min(dim - start)).collect()
+                let size = size.max(1);
+                x.cut(axis, dim.div_ceil(size).max(1), |i| size.min(dim - i * size))
             }
-            SplitSizes::Each(sizes) => sizes,
-        };
-        let total = sizes.iter().fold(0usize, |sum, &size| sum.saturating_add(size));
-        if total != dim {
-            let shape = x.shape();
-            let reason =
-                format!("parts of {total} elements in all, of axis {axis} of shape {shape}");
-            return Err(Error::InvalidArgument { op, reason });
+            SplitSizes::Each(sizes) => {
+                let total = sizes.iter().fold(0usize, |sum, &size| sum.saturating_add(size));
+                if total != dim {
+                    let shape = x.shape();
+                    let reason = format!(
+                        "parts of {total} elements in all, of axis {axis} of shape {shape}"
+                    );
+                    return Err(Error::InvalidArgument { op, reason });
+                }
+                x.cut(axis, sizes.len(), |i| sizes[i])
+            }
         }
-        let mut parts = Vec::with_capacity(sizes.len());
-        x.halves(axis, &sizes, &mut parts)?;
-        Ok(parts)
     }
 
-    /// Parts of these extents, more than a few of them cut from halves of halves: each gradient of `narrow` is as large as
-    /// what was cut, so that those of n parts of the whole would take n times its time.
-    fn halves(&self, axis: usize, sizes: &[usize], parts: &mut Vec<Self>) -> Result<()> {
-        const FEW: usize = 8;
-        let (mut start, is_few) = (0, sizes.len() <= FEW);
-        for sizes in sizes.chunks(if is_few { 1 } else { sizes.len().div_ceil(2) }) {
-            let size = sizes.iter().sum();
-            let part = self.narrow(axis, start, size)?;
-            match is_few {
-                true => parts.push(part),
-                false => part.halves(axis, sizes, parts)?,
-            }
-            start += size;
+    /// The axis as `count` parts, of `size(i)` elements each.
+    fn cut(&self, axis: usize, count: usize, size: impl Fn(usize) -> usize) -> Result<Vec<Self>> {
+        let mut parts = reserved("split", count)?;
+        let mut start = 0;
+        for len in (0..count).map(size) {
+            parts.push(self.narrow(axis, start, len)?);
+            start += len;
         }
-        Ok(())
+        Ok(parts)
     }
 
     /// Cuts an axis into at most `count` parts of one extent, of which the last may be shorter: PyTorch's `chunk`. There
@@ -186,7 +180,7 @@ impl<B: Backend> Tensor<B> {
             let reason = format!("0 parts of axis {axis} of shape {}", self.shape());
             return Err(Error::InvalidArgument { op, reason });
         }
-        self.split(self.dims()[axis].div_ceil(count), axis)
+        self.split(self.dims()[axis].div_ceil(count), axis).map_err(|error| error.named(op))
     }
 
     /// Cuts an axis into its indices, each without the axis.
@@ -464,11 +458,13 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// [`Error::InvalidShape`] for an operand with more than one axis; [`Error::TooManyAxes`]; [`Error::Overflow`].
-    pub fn meshgrid(vectors: &[&Tensor<B>]) -> Result<Vec<Self>> {
+    pub fn meshgrid<T: Borrow<Tensor<B>>>(vectors: &[T]) -> Result<Vec<Self>> {
         let op = "meshgrid";
+        let vectors = borrowed(vectors);
         let grid: Shape = vectors.iter().map(|x| x.numel()).collect();
         grid.validate(op)?;
         let along = vectors.iter().enumerate().map(|(axis, x)| {
+            vectors[0].check_beside(op, x)?;
             if x.rank() > 1 {
                 let reason = "expected vectors";
                 return Err(Error::InvalidShape { op, shape: *x.shape(), reason });
@@ -491,7 +487,7 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// Those of [`meshgrid`](Tensor::meshgrid).
-    pub fn meshgrid_xy(vectors: &[&Tensor<B>]) -> Result<Vec<Self>> {
+    pub fn meshgrid_xy<T: Borrow<Tensor<B>>>(vectors: &[T]) -> Result<Vec<Self>> {
         let grid = Tensor::meshgrid(vectors).map_err(|error| error.named("meshgrid_xy"))?;
         let swapped =
             grid.iter().map(|x| if grid.len() < 2 { Ok(x.clone()) } else { x.swap_axes(0, 1) });

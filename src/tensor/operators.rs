@@ -1,8 +1,9 @@
 //! The operators `+ - * /` and unary `-`, one generic impl each over [`Operand`].
 //!
 //! With two concrete impls for scalars `(&x + 1.0).exp()` would be ambiguous: the compiler could
-//! not infer the literal's type before the method call. On the left, where an impl must name its type,
-//! there is therefore one type for float literals and one for integer literals: `f64` and `i64`.
+//! not infer the literal's type before the method call. On the left, where an impl must name its type (coherence forbids
+//! `impl Mul<&Tensor> for L`), there is therefore one type for float literals and one for integer literals: `f64` and
+//! `i64`. An impl for `f32` too would make `(1.0 - &x).exp()` ambiguous.
 //! Operators panic with the error's text; the methods of the same names return the error.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -18,9 +19,10 @@ use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
 use super::Tensor;
+use super::elementwise::check_scalar;
 
-/// An operand of an element-wise operation beside a tensor: `Tensor`, `&Tensor`, `f64`, `f32`, `i64`
-/// or `i32`. A scalar takes the dtype of the tensor, in which it must be representable if that is an
+/// An operand of an element-wise operation beside a tensor: `Tensor`, `&Tensor` or a number, of any of Rust's integer and
+/// float types up to 64 bits, `f16` or `bf16`. A scalar takes the dtype of the tensor, in which it must be representable if that is an
 /// integer type: see [`add_scalar`](Tensor::add_scalar). Sealed.
 ///
 /// ```
@@ -30,6 +32,7 @@ use super::Tensor;
 /// assert_eq!((1 - &a).to_vec::<i64>()?, [0, -1, -2]);
 /// assert_eq!((1.0 - tensor![0.5, 2.0]).to_vec::<f32>()?, [0.5, -1.0]);
 /// assert_eq!(a.ge(2)?.to_vec::<bool>()?, [false, true, true]);
+/// assert_eq!(a.mul(a.numel())?.to_vec::<i64>()?, [3, 6, 9]);
 /// # Ok::<(), Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -62,11 +65,11 @@ mod sealed {
     sealed! {
         Tensor<B>, x => Input::Owned(x);
         &Tensor<B>, x => Input::Ref(x);
-        f64, x => Input::Scalar(x.into());
-        f32, x => Input::Scalar(x.into());
-        i64, x => Input::Scalar(x.into());
-        i32, x => Input::Scalar(x.into());
     }
+    macro_rules! numbers {
+        ($($Type:ty)*) => { sealed! { $($Type, x => Input::Scalar(x.into());)* } };
+    }
+    numbers! { f64 f32 half::f16 half::bf16 i64 i32 i16 i8 isize u64 u32 u16 u8 usize }
 }
 
 /// An operand of an element-wise operation.
@@ -80,6 +83,19 @@ pub enum Input<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Input<'a, B> {
+    /// The operand as a tensor; a scalar as one of the dtype of `beside`, which must represent it.
+    pub(super) fn into_tensor(self, op: &'static str, beside: &Tensor<B>) -> Result<Tensor<B>> {
+        match self {
+            Input::Ref(tensor) => Ok(tensor.clone()),
+            Input::Owned(tensor) => Ok(tensor),
+            Input::Scalar(value) => {
+                let dtype = beside.dtype();
+                check_scalar(op, value, dtype, beside.shape())?;
+                Ok(Tensor::from_data(B::full(Shape::scalar(), value, dtype)?))
+            }
+        }
+    }
+
     pub(super) fn tensor(&self) -> Option<&Tensor<B>> {
         match self {
             Input::Ref(tensor) => Some(tensor),

@@ -78,8 +78,7 @@ reductions! {
     mean mean_axis Mean;
     /// `ln Σ e^x` of floats, without overflow; −∞ for no elements, +∞ if an element is.
     ///
-    /// The gradient is `g · softmax(x)`, and 0 where all elements are −∞; elements that are +∞ share
-    /// it.
+    /// The gradient is `g · e^(x - y)`, and 0 where all elements are −∞; elements that are +∞ have NaN.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -126,6 +125,33 @@ reductions! {
     /// # Ok::<(), Error>(())
     /// ```
     all all_axis All;
+}
+
+macro_rules! reductions_of_all {
+    ($($method:ident $method_all:ident $result:literal;)*) => {
+        /// # Reductions of all elements
+        impl<B: Backend> Tensor<B> {
+            $(
+                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") of all elements, as a tensor \
+                    without axes.\n\n```\nuse swath::prelude::*;\nlet x = tensor![[1.0, 2.0], [3.0, 6.0]];\n\
+                    assert_eq!(x.", stringify!($method_all), "()?.item::<f32>()?, ", $result, ");\n# Ok::<(), Error>(())\n```")]
+                ///
+                /// # Errors
+                #[doc = concat!("Those of [`", stringify!($method), "`](Tensor::", stringify!($method), ").")]
+                pub fn $method_all(&self) -> Result<Self> {
+                    self.$method(None, false).map_err(|e| e.named(stringify!($method_all)))
+                }
+            )*
+        }
+    };
+}
+
+reductions_of_all! {
+    sum sum_all "12.0";
+    prod prod_all "36.0";
+    mean mean_all "3.0";
+    max max_all "6.0";
+    min min_all "1.0";
 }
 
 /// # Reductions with parameters
@@ -205,7 +231,7 @@ impl<B: Backend> Tensor<B> {
     /// ∞.
     ///
     /// Computed in `f64` without intermediate overflow and rounded once. The gradient is 0 at
-    /// elements that are 0, and at finite ones beside an infinite one (for p > 1).
+    /// elements that are 0, and at finite ones beside an infinite one (for p > 1), whose own is NaN.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -55,7 +55,8 @@ fn cubic(d: f64) -> f64 {
 impl<B: Backend> Tensor<B> {
     /// Resizes images `[n, c, h, w]` to `size`, the new height and width, along one axis after the other.
     ///
-    /// Weights are computed in `f64` and rounded to the dtype. 16-bit floats are computed in `F32` and rounded
+    /// Weights are computed in `f64` and rounded to the dtype; a pixel of weight 0 has no part in a result, even if it
+    /// is infinite or NaN. 16-bit floats are computed in `F32` and rounded
     /// once.
     ///
     /// ```
@@ -102,6 +103,9 @@ impl<B: Backend> Tensor<B> {
         let is_nearest = mode == Interpolation::Nearest;
         if !is_nearest {
             x.check_float(op)?;
+        }
+        if x.numel() == 0 {
+            return x.narrow(2, 0, 1)?.narrow(3, 0, 1)?.broadcast_to(shape);
         }
         let along = |y: &Tensor<B>, axis: usize| {
             let extents @ [extent, count] = [y.dims()[axis], size[axis - 2]];
@@ -156,7 +160,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Computes weighted sums along an axis: element i of `count` is the sum over `taps` terms of which `tap(k, i)`
-    /// says the element and its weight.
+    /// says the element and its weight. An element of weight 0 has no part in it, even if it is infinite or NaN.
     pub(super) fn resampled(
         &self,
         op: &'static str,
@@ -166,9 +170,14 @@ impl<B: Backend> Tensor<B> {
         tap: impl Fn(usize, usize) -> (usize, f64),
     ) -> Result<Self> {
         let term = |k: usize| {
-            let elements = self.picked(op, axis, count, |i| tap(k, i).0)?;
+            let mut elements = self.picked(op, axis, count, |i| tap(k, i).0)?;
             let weight = |i| Scalar::Float(tap(k, i).1);
-            Ok((elements, self.along(op, axis, count, self.dtype(), weight)?))
+            let weights = self.along(op, axis, count, self.dtype(), weight)?;
+            if (0..count).any(|i| tap(k, i).1 == 0.0) {
+                // 0 times an infinite element is NaN; the product of -0 adds nothing to any sum.
+                elements = elements.masked_fill(&weights.eq(0.0)?, -0.0)?;
+            }
+            Ok((elements, weights))
         };
         let (first, weights) = term(0)?;
         (1..taps).try_fold(first.mul(&weights)?, |sum, k| {

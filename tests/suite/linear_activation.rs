@@ -188,9 +188,12 @@ fn operands_that_do_not_fit_are_errors_that_name_the_op() {
         x.linear_activation(w, b, Activation::Gelu).unwrap_err().to_string()
     };
     let transposed = w.t().unwrap();
-    assert_eq!(of(&x, &transposed, None), "linear_activation: shapes [2, 3] and [3, 4] do not fit");
+    let expected = "linear_activation: 4 inputs expected, found 3, for shapes [2, 3] and [3, 4]";
+    assert_eq!(of(&x, &transposed, None), expected);
     let bias = randn(3, 62, DType::F32);
-    assert!(of(&x, &w, Some(&bias)).starts_with("linear_activation: shapes [4, 3] and [3]"));
+    assert!(
+        of(&x, &w, Some(&bias)).starts_with("linear_activation: a bias of 4 expected, found 3")
+    );
     assert!(of(&x, &w.to_dtype(DType::F64).unwrap(), None).starts_with("linear_activation"));
     let whole = T::zeros((2, 3), DType::I64).unwrap();
     assert!(of(&whole, &whole, None).starts_with("linear_activation"));

@@ -63,6 +63,7 @@ mod series;
 mod strides;
 mod support;
 mod tensor;
+mod tensor_faults;
 mod testing;
 mod trace;
 mod training_faults;

@@ -7,15 +7,14 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Rule of `logaddexp(a, b)`: `g σ(a - b)` and `g σ(b - a)`. The difference of equal infinities is 0.
+/// Rule of `logaddexp(a, b)`: `g σ(a - b)` and `g σ(b - a)`, which are NaN for equal infinities.
 pub(crate) fn logaddexp_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B> {
     let (a, b) = (a.clone(), b.clone());
     let bytes = bytes_of([Some(a.data()), Some(b.data())]);
     rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
         let g = upstream.g;
         let (x, y) = (a.widened()?, b.widened()?);
-        let infinite = x.eq(&y)?.logical_and(&x.isinf()?)?;
-        let difference = x.sub(&y)?.masked_fill(&infinite, 0.0)?;
+        let difference = x.sub(&y)?;
         let share = |difference: Tensor<B>| -> Result<Tensor<B>> {
             g.widened()?.mul(difference.sigmoid()?)?.to_dtype(g.dtype())
         };

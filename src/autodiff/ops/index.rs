@@ -18,7 +18,7 @@ pub(crate) fn gather_rule<B: Backend>(
 ) -> SharedRule<B> {
     rule_keeping(bytes_of([Some(index.data())]), move |upstream: &Upstream<'_, B>, _| {
         let zeros = Tensor::zeros(shape, upstream.g.dtype())?;
-        Ok(smallvec![Some(zeros.scatter_add(axis, &index, upstream.g)?)])
+        Ok(smallvec![Some(zeros.scatter_added(axis, index.clone(), upstream.g)?)])
     })
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn gather_rule<B: Backend>(
 pub(crate) fn scatter_add_rule<B: Backend>(axis: usize, index: Tensor<B>) -> SharedRule<B> {
     rule_keeping(bytes_of([Some(index.data())]), move |upstream: &Upstream<'_, B>, wanted| {
         let g = upstream.g;
-        let source = wanted[1].then(|| g.gather(axis, &index)).transpose()?;
+        let source = wanted[1].then(|| g.gathered("gather", axis, index.clone())).transpose()?;
         Ok(smallvec![Some(g.clone()), source])
     })
 }

@@ -27,11 +27,10 @@ struct ReduceRule<B: Backend> {
 /// max, min         g where x equals y, or is NaN, split evenly among ties
 /// norm             p = 0: 0      p = 1: g sign(x)      p = ∞, −∞: as max, min of |x|, times sign(x)
 ///                  else g sign(x) (|x| / y)^(p − 1); 0 where x or y is 0
-/// logsumexp        g e^(x − m) / Σ e^(x − m), m the largest of x; 0 where that is −∞
+/// logsumexp        g e^(x − y), as g e^(x − m) / Σ e^(x − m), m the largest of x; 0 where that is −∞
 /// ```
 ///
-/// Elements that are ∞ share the gradient of a logsumexp or a norm that is ∞, as equal ones that
-/// grow without bound do in the limit; the others get 0.
+/// The formulas hold at infinities too, as in PyTorch: ∞ − ∞ and ∞ / ∞ are NaN.
 pub(crate) fn reduce_rule<B: Backend>(
     op: ReduceOp,
     x: &Tensor<B>,
@@ -82,16 +81,15 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
                 let mut largest = x.detach().max(Some(&self.axes), true)?;
                 let infinite = may_be_infinite(&largest)?;
                 if infinite {
-                    largest = largest.clamp(-wide.largest(), wide.largest())?;
+                    largest = largest.clamp_min(-wide.largest())?;
                 }
-                let mut powers = x.sub(&largest)?;
+                let powers = x.sub(&largest)?.exp()?;
+                let mut sum = powers.sum(Some(&self.axes), true)?;
                 if infinite {
-                    // A finite x is at most the largest. The bound makes one that is ∞ dwarf all
-                    // finite ones, without an overflow of the sum.
-                    powers = powers.minimum(40.0)?;
+                    // Of finite elements beside ∞, the power is 0 and the sum NaN.
+                    sum = sum.masked_fill(&largest.eq(f64::INFINITY)?, 1.0)?;
                 }
-                let powers = powers.exp()?;
-                g.mul(&ratio(&powers, &powers.sum(Some(&self.axes), true)?)?)?
+                g.mul(&ratio(&powers, &sum)?)?
             }
             _ => self.split_among(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
         };
@@ -115,10 +113,11 @@ impl<B: Backend> ReduceRule<B> {
     }
 
     /// `x − mean`, corrected by its own mean: the rounding error of the mean may exceed the
-    /// deviations when the mean is far from 0.
+    /// deviations when the mean is far from 0. There is none of an infinite mean.
     fn deviations(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let near = x.sub(&x.mean(Some(&self.axes), true)?)?;
-        near.sub(&near.mean(Some(&self.axes), true)?)
+        let error = near.mean(Some(&self.axes), true)?;
+        near.sub(&filled(&error, &error.isfinite()?.logical_not()?, 0.0)?)
     }
 
     /// `g` where `chosen`, divided evenly among the chosen elements of each result.
@@ -146,18 +145,9 @@ impl<B: Backend> ReduceRule<B> {
             let split = self.split_among(&size.eq(y)?.logical_or(&x.isnan()?)?, g)?;
             return split.mul(&x.sign()?)?.masked_fill(&x.eq(0.0)?, 0.0);
         }
-        let mut values = [x.clone(), y.clone()];
-        if may_be_infinite(y)? {
-            let infinite = y.isinf()?;
-            let signs = x.sign()?.mul(x.isinf()?.to_dtype(x.dtype())?)?.detach();
-            values[0] = Tensor::where_cond(&infinite, &signs, x)?;
-            values[1] = Tensor::where_cond(&infinite, &signs.norm(p, Some(&self.axes), true)?, y)?;
-        }
-        let [x, y] = &values;
         if p == 2.0 {
             return ratio_times(x, y, g);
         }
-        let size = x.abs()?;
         let zero = x.eq(0.0)?.logical_or(&y.eq(0.0)?)?;
         let ratio = filled(&ratio(&size, y)?, &zero, 1.0)?;
         ratio.log()?.mul(p - 1.0)?.exp()?.mul(&x.sign()?)?.mul(g)?.masked_fill(&zero, 0.0)

@@ -1,11 +1,12 @@
 //! Derivatives of views: the adjoints of moving elements.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-use crate::autodiff::graph::SharedRule;
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+use crate::autodiff::pending::Range;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
-use crate::error::Result;
+use crate::error::{Result, reserved};
 use crate::layout::AxisPart;
 use crate::shape::{AxisSet, Shape};
 use crate::tensor::Tensor;
@@ -45,7 +46,20 @@ pub(crate) fn step_rule<B: Backend>(
     start: usize,
     step: isize,
 ) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| spread(g, axis, dim, start, step))
+    struct RangeRule(Range);
+    impl<B: Backend> Rule<B> for RangeRule {
+        fn backward(&self, upstream: &Upstream<'_, B>, _: &[bool]) -> Result<InputGradients<B>> {
+            Ok(smallvec![Some(upstream.g.clone())])
+        }
+
+        fn range(&self) -> Option<Range> {
+            Some(self.0)
+        }
+    }
+    match step {
+        1 => shared_rule(RangeRule(Range { axis, start })),
+        _ => one_input(move |g: &Tensor<B>| spread(g, axis, dim, start, step)),
+    }
 }
 
 fn spread<B: Backend>(
@@ -147,6 +161,9 @@ pub(crate) fn roll_rule<B: Backend>(
 /// Rule of `pad`: along each axis, gradients are added up at the elements that the parts of the result repeat.
 pub(crate) fn pad_rule<B: Backend>(shape: Shape, axes: Vec<Vec<AxisPart>>) -> SharedRule<B> {
     one_input(move |g: &Tensor<B>| {
+        if shape.numel() == 0 {
+            return Tensor::zeros(shape, g.dtype());
+        }
         let parts = axes.iter().enumerate().filter(|(_, parts)| !parts.is_empty());
         parts
             .rev()
@@ -167,7 +184,7 @@ fn gathered<B: Backend>(
     };
     let len = g.dims()[axis] - filled(parts.first()) - filled(parts.last());
     let g = g.narrow(axis, filled(parts.first()), len)?;
-    let mut places = Vec::with_capacity(len);
+    let mut places = reserved("pad", len)?;
     for part in parts {
         let AxisPart::From { start, len, step } = *part else { continue };
         if len == g.dims()[axis] && step == 1 {

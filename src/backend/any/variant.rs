@@ -59,7 +59,7 @@ variant!(MetalBackend, Metal);
 
 /// The error of operands on two devices.
 #[cold]
-pub(super) fn apart(op: &'static str, a: Device, b: Device) -> Error {
+pub(crate) fn apart(op: &'static str, a: Device, b: Device) -> Error {
     let reason = format!("operands are on the devices {a} and {b}; move one with to_device");
     Error::InvalidArgument { op, reason }
 }

@@ -94,9 +94,11 @@ fn greatest_common_divisor([mut a, mut b]: [usize; 2]) -> usize {
 
 /// The largest number of pixels of the windows.
 fn longest([extent, count]: [usize; 2]) -> usize {
-    match count > extent {
-        true => 1 + usize::from(count % extent != 0),
-        false => (0..count).map(|i| window(i, [extent, count]).len()).max().unwrap_or(0),
+    match extent % count {
+        0 => extent / count,
+        // Window i begins `i · rest mod count` parts of `count` into a pixel. With `rest` more it reaches into another
+        // pixel, unless `rest` divides `count` and thereby every such begin.
+        rest => extent / count + 1 + usize::from(count % rest != 0),
     }
 }
 
@@ -216,7 +218,7 @@ impl<B: Backend> Tensor<B> {
                     .try_fold(first, |sum, pixel| sum.add(x.narrow(axis_of_pixels, pixel, 1)?))
             });
             let sums = sums.collect::<Result<Vec<Self>>>()?;
-            let sums = Tensor::cat(&sums.iter().collect::<Vec<_>>(), axis_of_pixels)?;
+            let sums = Tensor::cat(&sums, axis_of_pixels)?;
             return sums.reshape(self.shape().with_axis(axis, Some(count)));
         }
         // All windows at once, pixel after pixel until they end: the same additions.

@@ -15,7 +15,7 @@ use crate::autodiff::graph::{
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::runtime::recording::with_recording;
-use crate::shape::AxisSet;
+use crate::shape::{AxisSet, Shape};
 
 use super::composite_gradients;
 use super::conv::along_channels;
@@ -218,6 +218,8 @@ impl<B: Backend> Tensor<B> {
         let is_plain = weight.is_none() && bias.is_none();
         let wide = if is_plain { x.clone() } else { x.widened()? };
         let row = x.dims()[1..].iter().product::<usize>() / groups;
+        Shape::new([n, groups]).validate(op)?;
+        let groups = if x.numel() == 0 { 1 } else { groups };
         let y =
             wide.reshape((n * groups, row))?.layer_norm(None, None, eps)?.reshape(*x.shape())?;
         let wide = |parameter: &Tensor<B>| along_channels(&parameter.widened()?, x.rank() - 2);

@@ -40,7 +40,10 @@ impl<B: Backend> Tensor<B> {
 
     pub(crate) fn im2col_body(x: &Tensor<B>, window: Window) -> Result<Self> {
         let op = "im2col";
-        columns_shape(op, x.shape(), &window)?;
+        let shape = columns_shape(op, x.shape(), &window)?;
+        if shape.numel() == 0 {
+            return x.reshape(shape);
+        }
         let image = [x.dims()[2], x.dims()[3]];
         match kernel::<B, 1>(&FusedOp::Im2col { x: x.data(), window })? {
             Some([y]) => {
@@ -92,7 +95,10 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn col2im_body(x: &Tensor<B>, image: [usize; 2], window: Window) -> Result<Self> {
         let op = "col2im";
         x.check_float(op)?;
-        images_shape(op, x.shape(), image, &window)?;
+        let images = images_shape(op, x.shape(), image, &window)?;
+        if x.numel() == 0 {
+            return x.reshape(images);
+        }
         match kernel::<B, 1>(&FusedOp::Col2im { x: x.data(), image, window })? {
             Some([y]) => {
                 Ok(record(op, y, &[x], |_| one_input(move |g: &Tensor<B>| g.im2col(window))))

@@ -21,7 +21,7 @@ use crate::autodiff::graph::{
 };
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
-use crate::backend::windows::image_extents;
+use crate::backend::windows::{image_extents, images_like};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{Activation, Convolution, FusedOp, window_extent};
@@ -29,9 +29,9 @@ use crate::shape::Shape;
 
 use super::kernel;
 use crate::tensor::Tensor;
-use checks::check_images;
-use checks::{check_bias, check_groups, no_window};
-use composite::{composite, transpose_composite, weight_composite};
+use checks::{check_bias, check_channels, check_groups, check_images, no_window};
+pub(super) use checks::{padded_extent, too_long};
+use composite::{composite, transpose_composite, weight_composite, without_elements};
 pub(super) use composite::{places, window_pixels};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
 
@@ -125,9 +125,9 @@ convolutions! {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidShape`] for images or filters of other axes; [`Error::ShapeMismatch`] if channels or
-    /// the bias do not fit; [`Error::InvalidArgument`] if a stride, a dilation or the number of groups is 0,
-    /// groups do not divide the channels, or no window fits; [`Error::DTypeMismatch`];
+    /// [`Error::InvalidShape`] for images or filters of other axes; [`Error::ShapeMismatch`] if the bias does
+    /// not fit; [`Error::InvalidArgument`] if channels do not fit, a stride, a dilation or the number of groups
+    /// is 0, groups do not divide the channels, or no window fits; [`Error::DTypeMismatch`];
     /// [`Error::UnsupportedDType`] for integers.
     conv2d conv2d_activation 2;
     /// The convolution of volumes `[n, c, d, h, w]` with filters `[o, c / groups, kd, kh, kw]` and a bias
@@ -222,23 +222,25 @@ impl<B: Backend> Tensor<B> {
             groups,
         };
         for axis in 0..N {
-            let at = 3 - N + axis;
+            let (at, extent) = (3 - N + axis, self.dims()[2 + axis]);
+            let window = window_extent(image(weight)[at], dilation[axis]);
+            let window = window.ok_or_else(|| too_long(op, axis, self.shape()))?;
             convolution.padding[at] = match padding {
                 Padding::Valid => [0; 2],
                 Padding::Zeros(zeros) => [zeros[axis]; 2],
                 Padding::Same => {
-                    let extent = self.dims()[2 + axis];
                     let windows = extent.div_ceil(stride[axis]).max(1);
-                    let window = window_extent(image(weight)[at], dilation[axis]).unwrap_or(0);
                     let reach = ((windows - 1) * stride[axis]).saturating_add(window);
                     let zeros = reach.saturating_sub(extent);
                     [zeros / 2, zeros - zeros / 2]
                 }
             };
-            // A longer stride has the same, single window.
-            let [before, after] = convolution.padding[at];
-            let padded = self.dims()[2 + axis].saturating_add(before).saturating_add(after);
+            let padded = padded_extent(op, axis, self.shape(), convolution.padding[at])?;
+            // A longer stride has the same, single window, and a window of one pixel has no dilation.
             convolution.stride[at] = stride[axis].min(padded.max(1));
+            if window == 1 {
+                convolution.dilation[at] = 1;
+            }
         }
         B::engine_conv(op, self, weight, bias, convolution, activation)
     }
@@ -255,13 +257,16 @@ impl<B: Backend> Tensor<B> {
         weight.check_dtype(op, x.dtype())?;
         let [channels, filters, each] = [x.dims()[1], weight.dims()[0], weight.dims()[1]];
         check_groups(op, convolution.groups, [channels, filters])?;
-        if channels / convolution.groups != each {
-            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *weight.shape() });
-        }
+        let expected = each.saturating_mul(convolution.groups);
+        check_channels(op, x, weight, expected)?;
         check_bias(op, weight, bias, filters)?;
-        output(op, x, image(weight), &convolution)?;
+        let windows = output(op, x, image(weight), &convolution)?;
+        let shape = images_like(x.shape(), x.dims()[0], filters, windows);
         let inputs: SmallVec<[&Tensor<B>; 3]> =
             [Some(x), Some(weight), bias].into_iter().flatten().collect();
+        if shape.checked_numel(op)? == 0 {
+            return without_elements(shape, &inputs);
+        }
         let function = activation.and_then(Activation::op);
         let is_recorded = should_record(x.dtype(), &inputs);
         // Not fused: a function with a parameter, one whose derivative reads its argument, and functions of 16-bit
@@ -309,13 +314,12 @@ impl<B: Backend> Tensor<B> {
         self.check_float(op)?;
         weight.check_dtype(op, self.dtype())?;
         let [channels, filters, each] = [self.dims()[1], weight.dims()[0], weight.dims()[1]];
-        check_groups(op, groups, [channels, each.saturating_mul(groups)])?;
-        if filters != channels {
-            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *weight.shape() });
-        }
-        check_bias(op, weight, bias, each * groups)?;
+        let outputs = each.saturating_mul(groups);
+        check_groups(op, groups, [channels, outputs])?;
+        check_channels(op, self, weight, filters)?;
+        check_bias(op, weight, bias, outputs)?;
         options.check(op, &weight.dims()[2..])?;
-        let convolution = Convolution {
+        let mut convolution = Convolution {
             stride: three(1, &stride),
             dilation: three(1, &dilation),
             padding: three([0; 2], &padding.map(|zeros| [zeros; 2])),
@@ -333,14 +337,19 @@ impl<B: Backend> Tensor<B> {
             };
             let unpadded = unpadded().ok_or_else(|| {
                 let shape = self.shape();
-                let reason = match pixels {
-                    0 => format!("axis {axis} of images of shape {shape} has no pixel"),
-                    _ => {
-                        format!("axis {axis} of the result of images of shape {shape} is too long")
+                match pixels {
+                    0 => {
+                        let reason = format!("axis {axis} of images of shape {shape} has no pixel");
+                        Error::InvalidArgument { op, reason }
                     }
-                };
-                Error::InvalidArgument { op, reason }
+                    _ => too_long(op, axis, shape),
+                }
             })?;
+            Shape::from(unpadded).validate(op)?;
+            // A longer stride belongs to a single window, and a longer dilation to windows of one pixel.
+            for step in [&mut convolution.stride[at], &mut convolution.dilation[at]] {
+                *step = (*step).min(unpadded);
+            }
             let extent = padding[axis].checked_mul(2).and_then(|both| unpadded.checked_sub(both));
             result[at] = extent.filter(|&extent| extent > 0).ok_or_else(|| {
                 let reason = format!(
@@ -349,6 +358,11 @@ impl<B: Backend> Tensor<B> {
                 );
                 Error::InvalidArgument { op, reason }
             })?;
+        }
+        let shape = images_like(self.shape(), self.dims()[0], outputs, result);
+        if shape.checked_numel(op)? == 0 {
+            let inputs = [Some(self), Some(weight), bias];
+            return without_elements(shape, &inputs.into_iter().flatten().collect::<Vec<_>>());
         }
         // The windows of the result are the pixels of the input: what output_padding adds has none of its own.
         let y = B::engine_conv_transpose(self, weight, result, convolution)?;

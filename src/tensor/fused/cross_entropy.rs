@@ -182,10 +182,22 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "nll";
         options.check(op, log_p)?;
+        log_p.check_labels(op, targets)?;
         let targets = log_p.class_indices(op, targets)?;
         log_p.likelihood(op, &targets, options, |log_p, classes| {
             log_p.counted_rows(classes, &options)
         })
+    }
+
+    /// Fails for a float for each row.
+    fn check_labels(&self, op: &'static str, targets: &Tensor<B>) -> Result<()> {
+        let (dtype, rows) = (targets.dtype(), self.rank().saturating_sub(1));
+        if dtype.is_float() && self.rank() > 0 && targets.dims() == &self.dims()[..rows] {
+            let shape = targets.shape();
+            let reason = format!("labels are integers, got {dtype} of shape {shape}: use to_dtype");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        Ok(())
     }
 
     /// The targets as indices; fails if their shape is not that of the rows.
@@ -229,6 +241,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "cross_entropy";
         options.check(op, x)?;
+        x.check_labels(op, targets)?;
         if targets.dtype().is_float() {
             return x.expected_loss(op, targets, options);
         }
@@ -340,7 +353,7 @@ impl<B: Backend> Tensor<B> {
     fn losses(&self, classes: &Classes<B>, options: &CrossEntropy<'_, B>) -> Result<Self> {
         let (smooth, weight) = (options.label_smoothing, options.weight);
         let picked = || {
-            let picked = self.gather(1, &classes.class.unsqueeze(1)?)?.squeeze(1)?;
+            let picked = self.gathered("gather", 1, classes.class.unsqueeze(1)?)?.squeeze(1)?;
             match weight {
                 Some(weight) => picked.mul(&classes.weights(weight)?),
                 None => Ok(picked),

@@ -31,7 +31,8 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
+    /// [`Error::ShapeMismatch`]; [`Error::InvalidShape`] for weights of other axes; [`Error::DTypeMismatch`];
+    /// [`Error::UnsupportedDType`] for integers.
     pub fn linear(&self, weight: &Tensor<B>, bias: Option<&Tensor<B>>) -> Result<Self> {
         B::engine_linear(self, weight, bias, None)
     }
@@ -134,7 +135,11 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<()> {
         self.check_float(op)?;
         self.check_dtype(op, weight.dtype())?;
-        if weight.rank() != 2 || self.dims().last() != Some(&weight.dims()[1]) {
+        if weight.rank() != 2 {
+            let reason = "expected weights [outputs, inputs]";
+            return Err(Error::InvalidShape { op, shape: *weight.shape(), reason });
+        }
+        if self.dims().last() != Some(&weight.dims()[1]) {
             return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *weight.shape() });
         }
         if let Some(bias) = bias {

@@ -14,7 +14,7 @@ use crate::options::{PerAxis, setters};
 use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
-use super::conv::{image, places, three, window_pixels};
+use super::conv::{image, padded_extent, places, three, too_long, window_pixels};
 use super::{composite_gradients, gradient_kernel, kernel};
 use crate::tensor::{PadMode, Tensor};
 
@@ -81,6 +81,9 @@ impl<const N: usize> Default for PoolOptions<N> {
         PoolOptions::new([2; N])
     }
 }
+
+/// Longest padding beyond the image's extent whose places are visited, for each of the windows.
+const MOST_COUNTED: usize = 1 << 16;
 
 macro_rules! poolings {
     ($($n:literal $max:ident $max_positions:ident $avg:ident $shape:literal;)*) => {
@@ -159,16 +162,20 @@ impl<B: Backend> Tensor<B> {
         op: &'static str,
         options: &PoolOptions<N>,
     ) -> Result<Pooling> {
-        let PoolOptions { padding, dilation, ceil_mode, count_include_pad, .. } = *options;
-        let mut kernel = options.kernel;
+        let PoolOptions { ceil_mode, count_include_pad, .. } = *options;
+        let (mut kernel, mut dilations) = (options.kernel, options.dilation);
+        let mut paddings = options.padding;
         let mut stride = options.stride.unwrap_or(options.kernel);
         check_image_axes(op, self, N)?;
         self.check_float(op)?;
         let mut windows = [1; 3];
         for (axis, own) in kernel.iter_mut().enumerate() {
-            let (kernel, dilation, zeros) = (*own, dilation[axis], padding[axis]);
+            let (kernel, dilation, zeros) = (*own, dilations[axis], paddings[axis]);
             let step = stride[axis];
             let extent = self.dims()[2 + axis];
+            if zeros <= kernel / 2 {
+                padded_extent(op, axis, self.shape(), [zeros; 2])?;
+            }
             let count = || {
                 let after =
                     if ceil_mode { zeros.checked_add(step.checked_sub(1)?)? } else { zeros };
@@ -182,7 +189,7 @@ impl<B: Backend> Tensor<B> {
                     let pixel = at * step + place * dilation;
                     place < kernel && (zeros..zeros + extent).contains(&pixel)
                 };
-                let before = (0..count).take_while(|&at| at * step < zeros);
+                let before = (0..count).take_while(|&at| at * step < zeros && extent < dilation);
                 let last = count.checked_sub(1)?;
                 Some(count).filter(|_| before.chain([last]).all(has_pixel))
             };
@@ -206,17 +213,30 @@ impl<B: Backend> Tensor<B> {
                 );
                 Error::InvalidArgument { op, reason }
             })?;
-            // Places of a window that are beyond the image and its padding are never visited.
-            let padded = extent.saturating_add(zeros.saturating_mul(2));
+            // Places of a window that are beyond the image, or its padding where that counts, are never visited. As a
+            // window is twice the padding or longer, none begins, but for the last in `ceil_mode`, more than the image's
+            // extent after the first, so that all share the places that are cut.
+            let cut = match count_include_pad || ceil_mode {
+                false => zeros.saturating_sub(extent) / dilation,
+                true if zeros > extent.max(MOST_COUNTED) => {
+                    return Err(too_long(op, axis, self.shape()));
+                }
+                true => 0,
+            };
+            paddings[axis] -= cut * dilation;
+            *own -= 2 * cut;
+            let padded = extent + 2 * paddings[axis];
             *own = (*own).min(padded.div_ceil(dilation).max(1));
-            // A longer stride has the same, single window.
-            stride[axis] = stride[axis].min(padded.max(1));
+            // A longer stride has the same, single window, and a longer dilation windows of one pixel.
+            for step in [&mut stride[axis], &mut dilations[axis]] {
+                *step = (*step).min(padded.max(1));
+            }
         }
         Ok(Pooling {
             kernel: three(1, &kernel),
             stride: three(1, &stride),
-            dilation: three(1, &dilation),
-            padding: three(0, &padding),
+            dilation: three(1, &dilations),
+            padding: three(0, &paddings),
             windows,
             count_include_pad,
         })
@@ -228,6 +248,11 @@ impl<B: Backend> Tensor<B> {
         pooling: Pooling,
         with_positions: bool,
     ) -> Result<(Self, Option<Self>)> {
+        if x.numel() == 0 {
+            let y = of_no_pixels(x, &pooling)?;
+            let positions = Tensor::zeros(y.shape(), DType::I64)?;
+            return Ok((y, Some(positions)));
+        }
         let with_positions = with_positions || should_record(x.dtype(), &[x]);
         let op = FusedOp::MaxPool { x: x.data(), pooling, with_positions };
         if !with_positions && let Some([y]) = kernel::<B, 1>(&op)? {
@@ -244,7 +269,7 @@ impl<B: Backend> Tensor<B> {
                 let [n, channels] = [shape.dim(0), shape.dim(1)];
                 let pixels: usize = shape.dims()[2..].iter().product();
                 let zeros = Tensor::zeros((n, channels, pixels), upstream.g.dtype())?;
-                let sums = zeros.scatter_add(2, &flat(&kept)?, &flat(upstream.g)?)?;
+                let sums = zeros.scatter_added(2, flat(&kept)?, &flat(upstream.g)?)?;
                 Ok(smallvec![Some(sums.reshape(shape)?)])
             })
         });
@@ -252,6 +277,9 @@ impl<B: Backend> Tensor<B> {
     }
 
     pub(crate) fn avg_pool_body(x: &Tensor<B>, pooling: Pooling) -> Result<Self> {
+        if x.numel() == 0 {
+            return of_no_pixels(x, &pooling);
+        }
         match kernel::<B, 1>(&FusedOp::AvgPool { x: x.data(), pooling })? {
             Some([y]) => Ok(record("avg_pool", y, &[x], |_| {
                 let (shape, image) = (*x.shape(), image(x));
@@ -287,6 +315,13 @@ pub(in crate::tensor) fn check_image_axes<B: Backend>(
         _ => "expected 4 axes: [n, channels, height, width]",
     };
     Err(Error::InvalidShape { op, shape: *x.shape(), reason })
+}
+
+/// The pooling of no images or no channels.
+fn of_no_pixels<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<Tensor<B>> {
+    let windows = &pooling.windows[5 - x.rank()..];
+    let shape: Shape = x.dims()[..2].iter().chain(windows).copied().collect();
+    (2..x.rank()).try_fold(x.clone(), |x, axis| x.narrow(axis, 0, 1))?.broadcast_to(shape)
 }
 
 /// Pads images with `value` until they contain every window.

@@ -218,7 +218,7 @@ fn arguments_that_do_not_fit_are_errors_that_name_them() {
             "stride must be at least 1, got [0, 1]",
         ),
         (ConvOptions { dilation: [1, 0], ..plain }, "dilation must be at least 1, got [1, 0]"),
-        (ConvOptions { padding: Padding::Zeros([usize::MAX, 0]), ..plain }, "no window"),
+        (ConvOptions { padding: Padding::Zeros([usize::MAX, 0]), ..plain }, "too long"),
     ] {
         let error = error(x.conv2d(&w([3, 4, 3, 3]), None, options));
         assert!(error.starts_with("conv2d: ") && error.contains(text), "{options:?}: {error}");

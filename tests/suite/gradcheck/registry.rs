@@ -58,11 +58,7 @@ const REDUCTIONS: &[Entry] = &[
         "`(Σ |x|^p)^(1/p)` over axes; p = 0: elements other than 0, ±∞: an extreme magnitude.",
         &[("x", "g sign(x) (|x|/y)^(p-1); 0 for p = 0, p = ±∞: as max, min; 0 where x is 0")],
     ),
-    (
-        "logsumexp",
-        "`log Σ e^x` over axes.",
-        &[("x", "g e^(x - m) / Σ e^(x - m), m the largest; 0 where that is -∞")],
-    ),
+    ("logsumexp", "`log Σ e^x` over axes.", &[("x", "g e^(x - y); 0 where y is -∞")]),
     (
         "max",
         "Largest element over axes.",

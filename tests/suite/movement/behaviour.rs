@@ -49,7 +49,7 @@ fn empty_and_0_dimensional_tensors() -> Result<()> {
     assert_eq!(arange((2, 3)).diag(isize::MIN)?.dims(), [0]);
     assert_eq!(arange((2, 3)).tril(isize::MIN)?.to_vec::<f32>()?, [0.0; 6]);
     assert_eq!(wide(&arange((2, 3)).triu(isize::MIN)?), wide(&arange((2, 3))));
-    assert_eq!(T::meshgrid(&[])?.len(), 0);
+    assert_eq!(T::meshgrid(&[] as &[T])?.len(), 0);
     assert_eq!(T::meshgrid(&[&empty.slice(s![.., 0])?, &scalar])?[1].dims(), [0, 1]);
     assert_eq!(empty.scatter(1, &at((0, 2), &[]), &arange((0, 2)))?.dims(), [0, 3]);
     assert_eq!(empty.slice_assign(s![.., 1..], &scalar)?.dims(), [0, 3]);

@@ -16,7 +16,7 @@ fn errors_name_the_operation_and_what_does_not_fit() {
     let (x, i) = (zeros((2, 3)), at::<CpuBackend>(2, &[0, 1]));
     let floats = zeros(2);
     let cases: Vec<(Result<T>, &[&str])> = vec![
-        (T::stack(&[], 0), &["stack: ", "at least one"]),
+        (T::stack(&[] as &[T], 0), &["stack: ", "at least one"]),
         (T::stack(&[&x, &floats], 0), &["stack: ", "[2, 3]", "[2]"]),
         (T::stack(&[&floats, &i], 0), &["stack: ", "f32", "i64"]),
         (T::stack(&[&x, &x], 3), &["stack: ", "3", "[2, 3]"]),
@@ -42,7 +42,7 @@ fn errors_name_the_operation_and_what_does_not_fit() {
         (floats.scatter(0, &i, &i), &["scatter: ", "f32", "i64"]),
         (floats.scatter(0, &floats, &floats), &["scatter: ", "f32", "i64"]),
         (floats.scatter(0, &at(2, &[0, 2]), &floats), &["scatter: ", "index 2", "[2]"]),
-        (floats.scatter(0, &at(2, &[0, -1]), &floats), &["scatter: ", "index -1", "[2]"]),
+        (floats.scatter(0, &at(2, &[0, -3]), &floats), &["scatter: ", "index -3", "[2]"]),
         (x.slice_assign(s![2], &floats), &["slice_assign: ", "index 2", "[2, 3]"]),
         (x.slice_assign(s![0], &floats), &["slice_assign: ", "[2]", "[3]"]),
         (x.slice_assign(s![0], &zeros((1, 3))), &["slice_assign: ", "[1, 3]", "[3]"]),

@@ -41,8 +41,8 @@ impl Work {
 
     /// Cost of a channel.
     fn cost<T: Working>(&self) -> Cost {
-        let places: usize = self.geometry.kernel.iter().product();
-        Cost(COST * size_of::<T::Wide>() / 4).times(self.windows * places)
+        let places = self.geometry.kernel.iter().fold(self.windows, |n, &k| n.saturating_mul(k));
+        Cost(COST * size_of::<T::Wide>() / 4).times(places)
     }
 }
 

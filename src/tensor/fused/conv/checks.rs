@@ -6,6 +6,7 @@ use super::{ConvOptions, ConvTransposeOptions};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Convolution;
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 pub(super) fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
@@ -35,6 +36,25 @@ pub(super) fn check_groups(op: &'static str, groups: usize, channels: [usize; 2]
             channels[0], channels[1]
         ),
     };
+    Err(Error::InvalidArgument { op, reason })
+}
+
+/// Checks that the images have the channels that the filters read.
+pub(super) fn check_channels<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    weight: &Tensor<B>,
+    expected: usize,
+) -> Result<()> {
+    let (found, lhs, rhs) = (x.dims()[1], x.shape(), weight.shape());
+    if found == expected {
+        return Ok(());
+    }
+    let is_last = x.dims().last() == Some(&expected);
+    let hint = if is_last { ": are the channels last?" } else { "" };
+    let reason = format!(
+        "{expected} channels expected, axis 1 has {found}{hint}, for shapes {lhs} and {rhs}"
+    );
     Err(Error::InvalidArgument { op, reason })
 }
 
@@ -78,6 +98,27 @@ impl<const N: usize> ConvTransposeOptions<N> {
     }
 }
 
+/// The extent of an axis of images of this shape with its padding, if it can be addressed.
+pub(in crate::tensor::fused) fn padded_extent(
+    op: &'static str,
+    axis: usize,
+    images: &Shape,
+    [before, after]: [usize; 2],
+) -> Result<usize> {
+    let padded = images.dim(2 + axis).saturating_add(before).saturating_add(after);
+    Shape::from(padded).validate(op).map_err(|_| too_long(op, axis, images))?;
+    Ok(padded)
+}
+
+/// The error for an axis whose windows or padding are too long to be addressed.
+pub(in crate::tensor::fused) fn too_long(op: &'static str, axis: usize, images: &Shape) -> Error {
+    let reason = format!(
+        "the windows or the padding along axis {axis} of images of shape {images} are too long"
+    );
+    Error::InvalidArgument { op, reason }
+}
+
+/// Checks that no stride, no dilation and no extent of the filters is 0.
 fn check_steps<const N: usize>(
     op: &'static str,
     extents: &[usize],

@@ -178,9 +178,18 @@ pub(super) fn weight_composite<B: Backend>(
     let each = places(kernel)
         .map(|place| flat.matmul(&pixels(place)?.t()?)?.sum(Some(&[0]), false)?.unsqueeze(3));
     let each = each.collect::<Result<Vec<_>>>()?;
-    let all = Tensor::cat(&each.iter().collect::<Vec<_>>(), 3)?;
+    let all = Tensor::cat(&each, 3)?;
     let [groups, out, channels] = [0, 1, 2].map(|axis| all.dims()[axis]);
     let shape =
         [groups * out, channels].iter().chain(&kernel[3 - axes..]).copied().collect::<Shape>();
     all.reshape(shape)?.to_dtype(dtype)
+}
+
+/// The result of this shape, which has no elements: a function of all `inputs`, whose gradients are 0.
+pub(super) fn without_elements<B: Backend>(
+    shape: Shape,
+    inputs: &[&Tensor<B>],
+) -> Result<Tensor<B>> {
+    let sums = inputs.iter().map(|x| x.sum_all()).collect::<Result<Vec<_>>>()?;
+    Tensor::stack(&sums, 0)?.sum_all()?.broadcast_to(shape)
 }
