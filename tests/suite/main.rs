@@ -54,6 +54,7 @@ mod programs;
 mod safetensors;
 mod safetensors_memory;
 mod series;
+mod short_axes;
 mod strides;
 mod support;
 mod tensor;
