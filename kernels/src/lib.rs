@@ -100,11 +100,11 @@ pub use api::{
     IntegerFold, Rows, adam, all, all_columns, any, any_columns, argmax, argmax_columns, argmin,
     argmin_columns, attention_weights, attention_weights_grad, avg_pool, avg_pool_grad, col2im,
     compare, compare_block, convert, copy_strided, cross_entropy_grad_rows, cross_entropy_rows,
-    cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, dot, dropout, fill, gemm,
-    gemm_bias, gemm_epilogue, gemm_indirect, gemm_packed, gemm_windows, gemm_windows_transposed,
-    im2col, integer_gemm, layer_norm_grad_rows, layer_norm_rows, log_softmax,
-    log_softmax_grad_rows, log_softmax_rows, logsumexp, logsumexp_columns, math::*, max,
-    max_columns, max_magnitude, max_magnitude_columns, max_pool, mean, mean_columns, min,
+    cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, dot, draw_normal, draw_uniform,
+    dropout, fill, gemm, gemm_bias, gemm_epilogue, gemm_indirect, gemm_packed, gemm_windows,
+    gemm_windows_transposed, im2col, integer_gemm, layer_norm_grad_rows, layer_norm_rows,
+    log_softmax, log_softmax_grad_rows, log_softmax_rows, logsumexp, logsumexp_columns, math::*,
+    max, max_columns, max_magnitude, max_magnitude_columns, max_pool, mean, mean_columns, min,
     min_columns, min_magnitude, min_magnitude_columns, nonzero, norm0, norm0_columns, norm1,
     norm1_columns, norm2, norm2_columns, partial_columns, permute, philox_words, power, prod,
     prod_columns, reduce, reduce_columns, rms_norm_grad_rows, rms_norm_rows, row_dots,
@@ -131,7 +131,7 @@ pub use map::{Arg, Block, BlockArg, Function, Kernel, Stored};
 pub use math::Angle;
 pub use optim::{Adam, Sgd};
 pub use output::{Output, Place};
-pub use random::Dropout;
+pub use random::{Drawn, Dropout, Uniform};
 pub use reduce::{Accumulate, Integer, Reduce};
 pub use rows::{CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows};
 pub use scatter::Addend;

@@ -19,6 +19,7 @@ mod custom;
 mod derivatives;
 mod distributed;
 mod drawn_programs;
+mod draws;
 mod edges;
 mod einsum;
 mod errors;
