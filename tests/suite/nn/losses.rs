@@ -95,5 +95,7 @@ fn arguments_that_do_not_fit_are_errors() {
     assert!(matches!(loss::nll(&y, &classes), Err(Error::ShapeMismatch { .. })));
     let none = T::zeros((classes.numel(), 0), DType::F32).unwrap();
     assert!(matches!(loss::nll(&none, &classes), Err(Error::IndexOutOfRange { op: "nll", .. })));
-    assert!(matches!(loss::nll(&x, &y), Err(Error::DTypeMismatch { .. })));
+    // Floats in the place of labels.
+    assert!(matches!(loss::nll(&x, &y), Err(Error::InvalidArgument { op: "nll", .. })));
+    assert!(matches!(loss::nll(&x, &x), Err(Error::DTypeMismatch { .. })));
 }
