@@ -244,10 +244,9 @@ fn results_without_a_derivative_are_not_tracked() -> Result<()> {
     Ok(())
 }
 
-/// The rules of `narrow` return tensors as large as what was cut. Those of n parts cut from the whole would be n times
-/// as large as it, in all.
+/// The gradient of a part has as many elements as the part, not as the whole.
 #[test]
-fn gradients_of_many_parts_have_n_log_n_elements() -> Result<()> {
+fn gradients_of_many_parts_have_as_many_elements_as_the_whole() -> Result<()> {
     let x = arange((2000, 50)).requires_grad();
     for parts in [x.split(1, 0)?, x.unbind(0)?] {
         let y = T::cat(&parts.iter().collect::<Vec<_>>(), 0)?.square()?.sum(None, false)?;
@@ -261,7 +260,8 @@ fn gradients_of_many_parts_have_n_log_n_elements() -> Result<()> {
         let grads = with_rule_hook(count, || y.backward())?;
         assert_eq!(wide(grads.wrt(&x)?), wide(&x.detach().mul(2.0)?));
         let factor = elements.get() / x.numel();
-        assert!((10..40).contains(&factor), "{factor} times the elements");
+        // Of the sum, the square, the concatenation, and the parts.
+        assert!((3..=5).contains(&factor), "{factor} times the elements");
     }
     Ok(())
 }
