@@ -5,10 +5,11 @@ use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts from bottom to top: each may import those before it only.
-pub const ORDER: [&str; 21] = [
+pub const ORDER: [&str; 22] = [
     "simd",
     "dispatch",
     "output",
+    "poison",
     "copy",
     "convert",
     "map",

@@ -265,11 +265,11 @@ impl Elements<'_> {
                         let Some(at) = self.within(index) else { return };
                         *y = row[at];
                     }
-                    continue;
-                }
-                for (j, (y, &index)) in (0..).zip(y.iter_mut().zip(&self.values[span])) {
-                    let Some(at) = self.within(index) else { return };
-                    *y = x[base.wrapping_add_signed(j * step + at as isize * stride)];
+                } else {
+                    for (j, (y, &index)) in (0..).zip(y.iter_mut().zip(&self.values[span])) {
+                        let Some(at) = self.within(index) else { return };
+                        *y = x[base.wrapping_add_signed(j * step + at as isize * stride)];
+                    }
                 }
                 written.add(y.len());
             }
