@@ -63,7 +63,7 @@ thread_local! {
 /// let encoder = Encoder { words: Linear::new(4, 8, &mut rng)?, places: Linear::new(2, 8, &mut rng)? };
 /// let x = Tensor::zeros((1, 4), DType::F32)?;
 /// let error = encoder.encode(&x, &x).unwrap_err();
-/// assert_eq!(error.to_string(), "in `places`: linear: shapes [1, 4] and [8, 2] do not fit");
+/// assert_eq!(error.to_string(), "in `places`: linear: 2 inputs expected, found 4, for shapes [1, 4] and [8, 2]");
 /// assert!(matches!(error.root(), Error::ShapeMismatch { .. }));
 /// # Ok::<(), Error>(())
 /// ```

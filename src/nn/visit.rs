@@ -111,7 +111,7 @@ pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     /// let mut rng = Rng::seed(1);
     /// let net = Net { hidden: Linear::new(4, 8, &mut rng)?, head: Linear::new(9, 1, &mut rng)? };
     /// let error = net.call(&Tensor::zeros((1, 4), DType::F32)?).unwrap_err();
-    /// assert_eq!(error.to_string(), "in `head`: linear: shapes [1, 8] and [1, 9] do not fit");
+    /// assert_eq!(error.to_string(), "in `head`: linear: 9 inputs expected, found 8, for shapes [1, 8] and [1, 9]");
     /// # Ok::<(), Error>(())
     /// ```
     ///

@@ -58,6 +58,29 @@ impl<B: SimdBackend> Tensor<B> {
     /// Applies an operation to every element, like [`map_with`](Tensor::map_with), in the tensor's
     /// memory if nothing else shares it.
     ///
+    /// ```
+    /// use swath::{SimdOp, prelude::*, pulp::Simd};
+    ///
+    /// struct Twice;
+    ///
+    /// impl SimdOp<1> for Twice {
+    ///     const NAME: &'static str = "twice";
+    ///
+    ///     #[inline(always)]
+    ///     fn f32s<S: Simd>(&self, simd: S, [x]: [S::f32s; 1]) -> S::f32s {
+    ///         simd.add_f32s(x, x)
+    ///     }
+    ///
+    ///     #[inline(always)]
+    ///     fn f64s<S: Simd>(&self, simd: S, [x]: [S::f64s; 1]) -> S::f64s {
+    ///         simd.add_f64s(x, x)
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(tensor![1.0, -2.0].into_map_with(&Twice)?.to_vec::<f32>()?, [2.0, -4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`map_with`](Tensor::map_with).
     pub fn into_map_with(self, op: impl SimdOp<1>) -> Result<Tensor<B>> {
