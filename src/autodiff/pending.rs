@@ -9,7 +9,7 @@
 //! join                   total += cat(0, part, 0, part, …)
 //! ```
 
-use std::collections::BTreeMap;
+use smallvec::SmallVec;
 
 use crate::backend::Backend;
 use crate::error::Result;
@@ -18,6 +18,7 @@ use crate::shape::Shape;
 use crate::tensor::{Input, Tensor};
 
 use super::gradients::{Gradients, IdMap};
+use super::scratch;
 
 /// A range of an axis of an input: the elements from `start` on.
 #[derive(Clone, Copy)]
@@ -26,17 +27,22 @@ pub(crate) struct Range {
     pub start: usize,
 }
 
-/// Disjoint parts of a gradient along an axis, by their start.
+/// Disjoint parts of a gradient along an axis, in the order of their starts.
 struct Parts<B: Backend> {
     shape: Shape,
     axis: usize,
-    by_start: BTreeMap<usize, Tensor<B>>,
+    by_start: SmallVec<[(usize, Tensor<B>); 4]>,
 }
 
 impl<B: Backend> Parts<B> {
+    /// Number of parts that start before this position.
+    fn before(&self, position: usize) -> usize {
+        self.by_start.partition_point(|&(start, _)| start < position)
+    }
+
     /// True if `len` elements from the start of `range` lie on the axis and meet no part.
     fn has_room(&self, range: Range, len: usize) -> bool {
-        let before = self.by_start.range(..range.start + len).next_back();
+        let before = self.by_start[..self.before(range.start + len)].last();
         let end = before.map_or(0, |(start, part)| start + part.dims()[self.axis]);
         range.axis == self.axis && end <= range.start
     }
@@ -45,7 +51,7 @@ impl<B: Backend> Parts<B> {
     fn joined(self) -> Result<Tensor<B>> {
         let Parts { shape, axis, by_start } = self;
         let is_sum = by_start.len() > 1;
-        let mut pieces = Vec::with_capacity(2 * by_start.len() + 1);
+        let mut pieces: SmallVec<[Tensor<B>; 9]> = SmallVec::new();
         let mut end = 0;
         for (start, part) in by_start {
             pieces.extend(zeros(&part, axis, start - end)?);
@@ -79,7 +85,7 @@ pub(super) struct Pending<B: Backend> {
 
 impl<B: Backend> Pending<B> {
     pub fn new(create_graph: bool) -> Self {
-        Pending { totals: Gradients::new(), parts: IdMap::default(), create_graph }
+        Pending { totals: Gradients::of_a_pass(), parts: scratch::take(), create_graph }
     }
 
     /// Sets the gradient of a node, which has none.
@@ -109,8 +115,14 @@ impl<B: Backend> Pending<B> {
             _ => {}
         }
         let Range { axis, start } = range;
-        let none = || Parts { shape: *shape, axis, by_start: BTreeMap::new() };
-        self.parts.entry(id).or_insert_with(none).by_start.insert(start, gradient);
+        let none = || Parts { shape: *shape, axis, by_start: SmallVec::new() };
+        let parts = self.parts.entry(id).or_insert_with(none);
+        let at = parts.before(start);
+        match parts.by_start.get_mut(at) {
+            // An empty part.
+            Some((same, part)) if *same == start => *part = gradient,
+            _ => parts.by_start.insert(at, (start, gradient)),
+        }
         Ok(())
     }
 
@@ -131,5 +143,13 @@ impl<B: Backend> Pending<B> {
             Some(parts) => self.totals.add(id, parts.joined()?, self.create_graph),
             None => Ok(()),
         }
+    }
+}
+
+impl<B: Backend> Drop for Pending<B> {
+    fn drop(&mut self) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        scratch::give(parts);
     }
 }

@@ -373,7 +373,7 @@ impl<B: Backend> Selection<B> {
         for (turn, &(axis, index)) in given.iter().enumerate() {
             let extent = shape.dim(axis) as i64;
             x.check_beside(op, index)?;
-            let index = index.as_index(op)?.from_front(shape.dim(axis))?;
+            let index = index.as_index(op)?.counted_from_front(shape.dim(axis))?;
             let index = index.broadcast_to(common)?.to_vec::<i64>()?;
             places.resize(index.len(), 0);
             for (place, at) in places.iter_mut().zip(index) {

@@ -40,7 +40,7 @@ impl<B: Backend> Tensor<B> {
         let axis = axis.resolve(op, x.shape())?;
         let index = index.as_index(op)?;
         check_indices(op, x.data(), axis, index.data())?;
-        x.gathered(op, axis, index.from_front(x.dims()[axis])?)
+        x.gathered(op, axis, index.counted_from_front(x.dims()[axis])?)
     }
 
     /// [`gather`](Tensor::gather) by an index that has been checked but for its values, which count from the front.
@@ -117,7 +117,7 @@ impl<B: Backend> Tensor<B> {
         let axis = axis.resolve(op, x.shape())?;
         let mut index = index.as_index(op)?;
         if op != "embedding" {
-            index = index.from_front(x.dims()[axis])?;
+            index = index.counted_from_front(x.dims()[axis])?;
         }
         x.gathered(op, axis, expand_index(op, x.shape(), axis, &index)?)
     }
@@ -180,7 +180,7 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         let op = "index_add";
         let axis = axis.resolve(op, x.shape())?;
-        let front = index.as_index(op)?.from_front(x.dims()[axis])?;
+        let front = index.as_index(op)?.counted_from_front(x.dims()[axis])?;
         let expanded = expand_index(op, x.shape(), axis, &front)?;
         if source.shape() != expanded.shape() {
             let rhs = *source.shape();
@@ -245,15 +245,15 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::ShapeMismatch { op, lhs: *index.shape(), rhs: *source.shape() });
         }
         self.check_dtype(op, source.dtype())?;
-        Ok((axis, index.from_front(self.dims()[axis])?))
+        Ok((axis, index.counted_from_front(self.dims()[axis])?))
     }
 
     /// This index of an axis of so many elements, `I64`, with negative numbers counted from the end. Numbers that are out
     /// of range stay as they are.
-    pub(super) fn from_front(&self, extent: usize) -> Result<Tensor<B>> {
+    pub(super) fn counted_from_front(&self, extent: usize) -> Result<Tensor<B>> {
         let repeated = (0..self.rank()).filter(|&axis| self.layout().strides()[axis] == 0);
-        let once = repeated.filter(|&axis| self.dims()[axis] > 1);
-        let once = once.fold(Ok(self.clone()), |x: Result<Self>, axis| x?.narrow(axis, 0, 1))?;
+        let mut repeated = repeated.filter(|&axis| self.dims()[axis] > 1);
+        let once = repeated.try_fold(self.clone(), |x, axis| x.narrow(axis, 0, 1))?;
         let once = once.contiguous()?;
         if let Some(bytes) = B::host_bytes(once.data()) {
             let (numbers, _) = bytes.as_chunks();

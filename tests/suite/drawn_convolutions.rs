@@ -60,7 +60,7 @@ impl Draw {
             }
             2 => {
                 let axis = self.below(dims.len()) as isize;
-                x.flip(&[axis]).unwrap().contiguous().unwrap().flip(&[axis]).unwrap()
+                x.flip([axis]).unwrap().contiguous().unwrap().flip([axis]).unwrap()
             }
             _ => x,
         };
@@ -97,7 +97,8 @@ fn rounded(values: &[f64], dtype: DType) -> Vec<f64> {
 fn compare(case: &impl Debug, what: &str, got: &T, expected: &[f64], tolerance: f64) {
     let got = numbers(got);
     assert_eq!(got.len(), expected.len(), "{what} of {case:?}");
-    let wrong = |(x, y): (&f64, &f64)| !((x - y).abs() <= tolerance * y.abs().max(1.0));
+    let near = |(x, y): (&f64, &f64)| (x - y).abs() <= tolerance * y.abs().max(1.0);
+    let wrong = |pair| !near(pair);
     if let Some(i) = got.iter().zip(expected).position(wrong) {
         panic!("{what} of {case:?}: element {i} is {}, expected {}", got[i], expected[i]);
     }

@@ -265,10 +265,7 @@ lanes! {
                 let rows: [*const f32; 8] = core::array::from_fn(|i| rows[i]);
                 let mut out = [Lanes::<f32>::splat(self, 0.0); N];
                 for first in [0, 4] {
-                    let columns = half_rows(&rows, first);
-                    for i in 0..4 {
-                        out[first + i] = columns[i];
-                    }
+                    out[first..first + 4].copy_from_slice(&half_rows(&rows, first));
                 }
                 out
             }

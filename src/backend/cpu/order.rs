@@ -176,6 +176,7 @@ pub(super) fn search_sorted(
 }
 
 /// False if no element of the block comes before `best`, whose key is `largest`, or is NaN.
+#[allow(clippy::neg_cmp_op_on_partial_ord, reason = "true of NaN too")]
 fn may_exceed<T: Keyed>(block: &[T], best: T, largest: T::Key, op: Extremum) -> bool {
     // No early exit, so that the loops are vectorised.
     macro_rules! any {

@@ -45,7 +45,7 @@ fn errors_name_the_operation_and_what_does_not_fit() {
         (floats.scatter(0, &at(2, &[0, -3]), &floats), &["scatter: ", "index -3", "[2]"]),
         (x.slice_assign(s![2], &floats), &["slice_assign: ", "index 2", "[2, 3]"]),
         (x.slice_assign(s![0], &floats), &["slice_assign: ", "[2]", "[3]"]),
-        (x.slice_assign(s![0], &zeros((1, 3))), &["slice_assign: ", "[1, 3]", "[3]"]),
+        (x.slice_assign(s![0], zeros((1, 3))), &["slice_assign: ", "[1, 3]", "[3]"]),
         (x.slice_assign(s![.., ..2], &i), &["slice_assign: ", "f32", "i64"]),
         (x.slice_assign(s![.., .., ..], &x), &["slice_assign: ", "2", "[2, 3]"]),
         (x.index(&[None, None, Some(&i)]), &["index: ", "2", "[2, 3]"]),

@@ -47,7 +47,7 @@ fn gradients_reach_the_elements_that_negative_indices_name() -> Result<()> {
     assert_eq!(values(grads.wrt(&x)?), [2.0, 0.0, 5.0, 0.0, 56.0, 0.0]);
     let source = w.requires_grad();
     let grads = x.scatter(1, &tensor![i64; [-1], [-3]], &source.narrow(1, 0, 1)?)?;
-    let grads = grads.mul(&matrix())?.sum_all()?.backward()?;
+    let grads = grads.mul(matrix())?.sum_all()?.backward()?;
     assert_eq!(values(grads.wrt(&x)?), [1.0, 2.0, 0.0, 0.0, 5.0, 6.0]);
     assert_eq!(values(grads.wrt(&source)?), [3.0, 0.0, 0.0, 4.0, 0.0, 0.0]);
     for f in [
