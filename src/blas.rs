@@ -86,7 +86,7 @@ impl fmt::Display for BlasInfo {
 }
 
 /// Returns the provider of matrix products in this process. The first call, or the first product, opens
-/// and tests the library. With an invalid environment variable of [`runtime`](crate::runtime) none is opened.
+/// and tests the library. With an invalid environment variable of [`runtime`] none is opened.
 ///
 /// ```
 /// println!("{}", swath::blas::info());
