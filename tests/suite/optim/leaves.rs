@@ -101,9 +101,10 @@ fn a_shared_part_that_this_thread_writes_is_an_error_or_a_panic() -> Result<()> 
     let forward = models.forward(&x).map(drop);
     let clip = clip_grad_norm(&models, &mut grads, 1.0).map(drop);
     let step = Sgd::new(SgdOptions::default())?.step(&mut models, &grads);
-    for (result, op) in [(forward, "Shared::read"), (clip, "clip_grad_norm"), (step, "sgd")] {
+    for (result, op) in [(forward, "in `0`: Shared::read"), (clip, "clip_grad_norm"), (step, "sgd")]
+    {
         let error = result.unwrap_err().to_string();
-        assert!(error.contains(op) && error.contains("has a guard on this thread"), "{error}");
+        assert!(error.starts_with(op) && error.contains("has a guard on this thread"), "{error}");
     }
     let panics: [&dyn Fn(); 3] =
         [&|| drop(part.read()), &|| drop(part.write()), &|| drop(nn::summary(&models))];
