@@ -4,6 +4,7 @@
 
 mod attention;
 mod call;
+mod columns;
 mod compare;
 mod convert;
 mod copy;
@@ -19,8 +20,8 @@ mod scan;
 mod scatter;
 
 pub use self::{
-    attention::*, compare::*, convert::*, copy::*, integers::*, math::sincos, optim::*, pool::*,
-    products::*, random::*, reduce::*, rows::*, scan::*, scatter::*,
+    attention::*, columns::*, compare::*, convert::*, copy::*, integers::*, math::sincos, optim::*,
+    pool::*, products::*, random::*, reduce::*, rows::*, scan::*, scatter::*,
 };
 pub use call::Rows;
 

@@ -31,7 +31,7 @@
 //! | `partial.rs` | accumulators, how they merge, results |
 //! | `pairwise.rs` | the binary counter |
 //! | `columns.rs` | the tree over the rows of a matrix |
-//! | `rows.rs` | sums inside other kernels |
+//! | `rows.rs`, `strips.rs` | sums inside other kernels, of a row and of columns |
 //! | `extremum.rs`, `index.rs` | largest and smallest elements and their indices: no tree |
 //! | `scan.rs` | running totals |
 
@@ -43,6 +43,7 @@ mod pairwise;
 pub(crate) mod partial;
 pub(crate) mod rows;
 pub(crate) mod scan;
+pub(crate) mod strips;
 pub(crate) mod terms;
 #[cfg(test)]
 mod tests;

@@ -98,8 +98,21 @@ pub struct Dropout {
     pub seed: u64,
     /// Stream of the generator.
     pub stream: u64,
-    /// The number of the first element's word; a multiple of 4.
+    /// The number of the first element's word; for [`dropout`](crate::dropout) a multiple of 4.
     pub first: u64,
+}
+
+impl Dropout {
+    /// The smallest word that keeps an element, and the factor of those kept.
+    #[inline(always)]
+    fn threshold<E: Float>(&self) -> (u32, E) {
+        // An integer is below p · 2³² exactly if it is below its ceiling. If the ceiling is 2³²,
+        // every element is zeroed.
+        let threshold = (self.p * (1u64 << 32) as f64).ceil() as u64;
+        let scale = E::from_f64(1.0 / (1.0 - self.p));
+        let kept = if threshold > u64::from(u32::MAX) { E::ZERO } else { scale };
+        (threshold.min(u64::from(u32::MAX)) as u32, kept)
+    }
 }
 
 /// The task of [`dropout`](crate::dropout).
@@ -116,18 +129,41 @@ impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {
     fn run<S: Lanes<E>>(self, _simd: S) {
         let DropoutTask { mask, x, y } = self;
         let words = Words { seed: mask.seed, stream: mask.stream };
-        let scale = E::from_f64(1.0 / (1.0 - mask.p));
-        // An integer is below p · 2³² exactly if it is below its ceiling. If the ceiling is 2³²,
-        // every element is zeroed.
-        let threshold = (mask.p * (1u64 << 32) as f64).ceil() as u64;
-        let kept = if threshold > u64::from(u32::MAX) { E::ZERO } else { scale };
-        let threshold = threshold.min(u64::from(u32::MAX)) as u32;
+        let (threshold, kept) = mask.threshold::<E>();
         let mut number = mask.first / 4;
         for (x, y) in x.chunks(WORDS).zip(y.chunks_mut(WORDS)) {
             let group = words.group(number);
             for ((y, &x), &word) in y.iter_mut().zip(x).zip(&group) {
                 y.write(x * if word >= threshold { kept } else { E::ZERO });
             }
+            number = number.wrapping_add(GROUP as u64);
+        }
+    }
+}
+
+/// The task of [`dropout_factors`](crate::dropout_factors).
+pub(crate) struct DropoutFactors<'a, E> {
+    pub mask: Dropout,
+    pub y: &'a mut [MaybeUninit<E>],
+}
+
+impl<E: Float> ElementTask<E> for DropoutFactors<'_, E> {
+    type Home = Self;
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Lanes<E>>(self, _simd: S) {
+        let DropoutFactors { mask, mut y } = self;
+        let words = Words { seed: mask.seed, stream: mask.stream };
+        let (threshold, kept) = mask.threshold::<E>();
+        let (mut number, mut skip) = (mask.first / 4, (mask.first % 4) as usize);
+        while !y.is_empty() {
+            let group = words.group(number);
+            let count = (WORDS - skip).min(y.len());
+            let (here, rest) = y.split_at_mut(count);
+            for (y, &word) in here.iter_mut().zip(&group[skip..]) {
+                y.write(if word >= threshold { kept } else { E::ZERO });
+            }
+            (y, skip) = (rest, 0);
             number = number.wrapping_add(GROUP as u64);
         }
     }

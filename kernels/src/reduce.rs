@@ -86,7 +86,6 @@ use crate::fold::terms::{
 pub use crate::fold::floats::Accumulate;
 pub use integers::Integer;
 pub use logsumexp::Reduce;
-pub(crate) use logsumexp::logsumexp_of_columns;
 
 /// A reduction of elements `E`. Sealed.
 pub trait Reduction<E>: Sync + sealed::Sealed {

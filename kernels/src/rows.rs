@@ -13,14 +13,20 @@
 //! | `cross_entropy.rs` | cross-entropy from logits, its gradient |
 //! | `layer_norm.rs` | layer norm, its three gradients |
 //! | `rms_norm.rs` | RMS norm, its two gradients |
+//! | `columns.rs`, `cross_entropy_columns.rs` | the first two along columns |
 
+mod columns;
 mod cross_entropy;
+mod cross_entropy_columns;
 mod layer_norm;
 mod rms_norm;
 mod softmax;
 
+pub(crate) use columns::{LogSumExpColumns, SoftmaxColumns, SoftmaxGradColumns};
 pub use cross_entropy::CrossEntropyRows;
 pub(crate) use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
+pub use cross_entropy_columns::CrossEntropyColumns;
+pub(crate) use cross_entropy_columns::{CrossEntropyColumnsTask, CrossEntropyGradColumnsTask};
 pub use layer_norm::{LayerNormGradRows, LayerNormRows};
 pub(crate) use layer_norm::{LayerNormGradTask, LayerNormTask};
 pub use rms_norm::{RmsNormGradRows, RmsNormRows};

@@ -4,11 +4,12 @@
 use crate::dispatch::Enter as _;
 use crate::fold::scan::{ScanColumns, ScanRows};
 use crate::optim::{AdamStep, SgdStep};
-use crate::random::DropoutTask;
+use crate::random::{DropoutFactors, DropoutTask};
 use crate::reduce::Reduce;
 use crate::rows::{
-    CrossEntropyGradTask, CrossEntropyTask, LayerNormGradTask, LayerNormTask, RmsNormGradTask,
-    RmsNormTask, SoftmaxGradTask, SoftmaxTask,
+    CrossEntropyColumnsTask, CrossEntropyGradColumnsTask, CrossEntropyGradTask, CrossEntropyTask,
+    LayerNormGradTask, LayerNormTask, RmsNormGradTask, RmsNormTask, SoftmaxColumns,
+    SoftmaxGradColumns, SoftmaxGradTask, SoftmaxTask,
 };
 
 /// Element types of the row functions: `f32` and `f64`. Sealed.
@@ -45,8 +46,12 @@ calls! {
     enter_fold {
         Softmax(SoftmaxTask),
         SoftmaxGrad(SoftmaxGradTask),
+        SoftmaxColumns(SoftmaxColumns),
+        SoftmaxGradColumns(SoftmaxGradColumns),
         CrossEntropy(CrossEntropyTask),
         CrossEntropyGrad(CrossEntropyGradTask),
+        CrossEntropyColumns(CrossEntropyColumnsTask),
+        CrossEntropyGradColumns(CrossEntropyGradColumnsTask),
         LayerNorm(LayerNormTask),
         LayerNormGrad(LayerNormGradTask),
         RmsNorm(RmsNormTask),
@@ -58,5 +63,6 @@ calls! {
         Sgd(SgdStep),
         Adam(AdamStep),
         Dropout(DropoutTask),
+        DropoutFactors(DropoutFactors),
     }
 }

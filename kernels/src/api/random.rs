@@ -4,7 +4,7 @@ use super::call::{Call, Rows, Work};
 use crate::dispatch::run;
 use crate::map::rows::places;
 use crate::output::Output;
-use crate::random::{Dropout, DropoutTask, Fill, Words};
+use crate::random::{Dropout, DropoutFactors, DropoutTask, Fill, Words};
 
 /// Writes the words of a stream, from word number `first` on.
 ///
@@ -38,11 +38,34 @@ pub fn dropout<E: Rows>(mask: Dropout, x: &[E], y: &mut (impl Output<E> + ?Sized
         x.len(),
         y.len()
     );
-    assert!((0.0..1.0).contains(&mask.p), "dropout: the probability {} is not in 0..1", mask.p);
+    check(&mask);
     assert!(
         mask.first.is_multiple_of(4),
         "dropout: first must be a multiple of 4, got {}",
         mask.first
     );
     E::run(Call(Work::Dropout(DropoutTask { mask, x, y })));
+}
+
+/// Writes the factors of [`dropout`], 0 or `1/(1 - p)`, for the words from any number `first` on.
+///
+/// ```
+/// use swath_kernels::{Dropout, dropout, dropout_factors};
+/// let (mut factors, mut y) = ([0.0f32; 94], [0.0f32; 100]);
+/// dropout_factors(Dropout { p: 0.5, seed: 1, stream: 0, first: 6 }, &mut factors);
+/// dropout(Dropout { p: 0.5, seed: 1, stream: 0, first: 0 }, &[1.0; 100], &mut y);
+/// assert_eq!(factors, y[6..]);
+/// ```
+///
+/// # Panics
+/// If `p` is not in `[0, 1)`.
+#[track_caller]
+pub fn dropout_factors<E: Rows>(mask: Dropout, y: &mut (impl Output<E> + ?Sized)) {
+    check(&mask);
+    E::run(Call(Work::DropoutFactors(DropoutFactors { mask, y: places(y) })));
+}
+
+#[track_caller]
+fn check(mask: &Dropout) {
+    assert!((0.0..1.0).contains(&mask.p), "dropout: the probability {} is not in 0..1", mask.p);
 }

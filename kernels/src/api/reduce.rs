@@ -8,7 +8,7 @@ use crate::map::rows::places;
 use crate::output::Output;
 use crate::reduce::{
     Accumulate, All, Any, ArgMax, ArgMin, Max, MaxMagnitude, Mean, Min, MinMagnitude, Norm0, Norm1,
-    Norm2, Prod, Reduce, Reduction, Std, Sum, Variance, columns, logsumexp_of_columns,
+    Norm2, Prod, Reduce, Reduction, Std, Sum, Variance, columns,
 };
 
 /// Reduces a slice.
@@ -439,5 +439,5 @@ pub fn logsumexp_columns<E: Reduce>(
     y: &mut (impl Output<E> + ?Sized),
 ) {
     let y = places(y);
-    logsumexp_of_columns(Matrix::new("logsumexp_columns", x, rows, y.len(), row_stride), y);
+    E::logsumexp_columns(Matrix::new("logsumexp_columns", x, rows, y.len(), row_stride), y);
 }

@@ -346,9 +346,15 @@ fn columns(name: &str, len: usize, rows: usize) -> usize {
 #[track_caller]
 fn classes<E>(name: &str, rows: &CrossEntropyRows<'_, E>) -> usize {
     let cols = columns(name, rows.logits.len(), rows.targets.len());
-    for &target in rows.targets.iter().filter(|&&target| rows.ignore_index != Some(target)) {
-        let is_class = usize::try_from(target).is_ok_and(|target| target < cols);
-        assert!(is_class, "{name}: target {target} is not in 0..{cols}");
-    }
+    check_classes(name, rows.targets, cols, rows.ignore_index);
     cols
+}
+
+/// Panics if a target is neither a class nor ignored.
+#[track_caller]
+pub(super) fn check_classes(name: &str, targets: &[i64], classes: usize, ignore: Option<i64>) {
+    for &target in targets.iter().filter(|&&target| ignore != Some(target)) {
+        let is_class = usize::try_from(target).is_ok_and(|target| target < classes);
+        assert!(is_class, "{name}: target {target} is not in 0..{classes}");
+    }
 }

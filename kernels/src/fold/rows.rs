@@ -11,9 +11,8 @@ use super::floats::load;
 use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across, prefetch, prefetch_ahead};
 use crate::map::Map;
 use crate::map::rows::{pointers, pointers_mut};
-use crate::math::{Exp, Sub};
+use crate::math::Exp;
 use crate::simd::{Float, FoldTask, Lanes, MAX_LANES, Simd, Vector, Wide};
-use crate::{Block, BlockArg, Function, Stored};
 
 /// The sums of the terms that `f` computes from the inputs' elements (widened exactly). `f` may
 /// change the elements of `totals` at the same indices.
@@ -206,25 +205,6 @@ where
     let sum = unsafe { sum_of_exps(simd, [x.as_ptr(), next], shift, Some(first), len) };
     // SAFETY: every element has been written; the slice was borrowed for as long.
     (unsafe { core::slice::from_raw_parts_mut(first, len) }, sum)
-}
-
-/// Writes `exp(x − shift)` row by row into `y`, which holds the rows without gaps.
-#[track_caller]
-pub(crate) fn exps_of_rows<'y, E: Stored>(
-    x: BlockArg<'_, E>,
-    shape: Block,
-    shift: &[E],
-    y: &'y mut [MaybeUninit<E>],
-) -> &'y mut [E] {
-    assert!(shape.stride == shape.cols && shape.rows * shape.cols == y.len());
-    let shift = BlockArg { data: shift, start: 0, stride: 0, is_value: false };
-    Sub::KERNEL.run_block([x, shift], shape, y);
-    let (first, len) = (y.as_mut_ptr().cast::<E>(), y.len());
-    // SAFETY: all elements were written, since the rows have no gaps; the slice was borrowed for as
-    // long.
-    let y = unsafe { core::slice::from_raw_parts_mut(first, len) };
-    Exp::KERNEL.run_in_place([None], y);
-    y
 }
 
 /// The sum of `exp(x[i] − shift)`, each rounded to `E`; for `ahead` see [`exps`].

@@ -428,6 +428,20 @@ impl<'a, E> MatMut<'a, E> {
         unsafe { core::slice::from_raw_parts_mut(step(self.data, i, self.strides[0]), cols) }
     }
 
+    /// Returns the first element of an initialised output whose columns are contiguous, and the
+    /// distance between rows, for the function `name`.
+    ///
+    /// # Panics
+    /// If the output is not of that kind.
+    #[track_caller]
+    pub(crate) fn rows_to_write(&self, name: &str) -> (*mut E, usize) {
+        let ([rows, cols], [down, right]) = (self.shape, self.strides);
+        let stride = if rows > 1 { usize::try_from(down).ok() } else { Some(0) };
+        let plain = self.initialized && (right == 1 || cols <= 1);
+        assert!(plain && stride.is_some(), "{name}: the rows of the result are not contiguous");
+        (self.data, stride.unwrap_or(0))
+    }
+
     /// Returns all elements of an initialised output that is row-major without gaps.
     pub fn list_mut(&mut self) -> Option<&mut [E]> {
         let [rows, cols] = self.shape;

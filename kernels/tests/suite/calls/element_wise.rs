@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 use swath_kernels::{
     Adam, Angle, Arg, Compare, Comparison, Convert, Dropout, Function, NumberTest, Rows, Select,
-    Sgd, Stored, Truth, adam, compare, convert, dropout, math, nonzero, philox_words, select, sgd,
-    sincos, test_numbers, with_place,
+    Sgd, Stored, Truth, adam, compare, convert, dropout, dropout_factors, math, nonzero,
+    philox_words, select, sgd, sincos, test_numbers, with_place,
 };
 
 use super::{Call, Cell, any, call, changed, input, numbers, output};
@@ -77,6 +77,13 @@ fn of_real<E: Cell + Rows + Stored + Angle>(calls: &mut Vec<Call>, len: usize) {
         })
         .prefix(),
     );
+    for first in [8, 7] {
+        let dropped = Dropout { first, ..dropped };
+        let run = move |[y]: [&mut super::Part<'_>; 1]| dropout_factors(dropped, y.of::<E>());
+        let variant = format!("from {first}");
+        let slots = [output::<E>(len).any_length()];
+        calls.push(call::<E, 1>("dropout_factors", variant, slots, run).prefix());
+    }
     steps::<E>(calls, len);
 }
 

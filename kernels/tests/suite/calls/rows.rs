@@ -2,8 +2,8 @@
 
 use swath_kernels as k;
 use swath_kernels::{
-    Attend, CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, Rows,
-    ScoreBlock,
+    Attend, CrossEntropyColumns, CrossEntropyRows, LayerNormGradRows, LayerNormRows, MatMut,
+    RmsNormGradRows, RmsNormRows, Rows, ScoreBlock,
 };
 
 use super::{Call, Cell, Part, call, changed, input, numbers, output, shapes};
@@ -26,6 +26,8 @@ fn of_real<E: Cell + Rows + Attend>(calls: &mut Vec<Call>, len: usize) {
     for shape in shapes(len) {
         softmaxes::<E>(calls, shape);
         cross_entropies::<E>(calls, shape);
+        softmaxes_of_columns::<E>(calls, shape);
+        cross_entropies_of_columns::<E>(calls, shape);
         layer_norms::<E>(calls, shape);
         rms_norms::<E>(calls, shape);
         attention::<E>(calls, shape);
@@ -89,6 +91,83 @@ fn cross_entropies<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 
             k::cross_entropy_grad_rows(rows, g.of(), largest.of(), rest.of(), dx.of::<E>());
         };
         calls.push(call::<E, 6>("cross_entropy_grad_rows", &*variant, slots, run));
+    }
+}
+
+/// Elements of a matrix whose rows are `stride` elements apart.
+fn span([rows, cols]: [usize; 2], stride: usize) -> usize {
+    if rows == 0 { 0 } else { (rows - 1) * stride + cols }
+}
+
+/// A result of as many columns as fit, at most `cols`.
+fn matrix<'a, E: Cell>(y: &'a mut Part<'_>, [rows, cols]: [usize; 2]) -> MatMut<'a, E> {
+    let y = y.of::<E>();
+    let cols = cols.min(y.len().checked_div(rows).unwrap_or(cols));
+    MatMut::row_major(y, [rows, cols]).expect("as many columns as fit")
+}
+
+fn softmaxes_of_columns<E: Cell + Rows>(calls: &mut Vec<Call>, shape: [usize; 2]) {
+    for gap in [0, 3] {
+        let stride = shape[1] + gap;
+        let variant = format!("{shape:?} by {stride}");
+        let [x, g] = [1, 2].map(|seed| input(&numbers::<E>(span(shape, stride), seed)).at_least());
+        let out = || output::<E>(shape[0] * shape[1]).any_length();
+        let forward: [(&str, fn((&[E], usize), MatMut<'_, E>)); 2] = [
+            ("softmax_columns", |x, y| k::softmax_columns(x, y)),
+            ("log_softmax_columns", |x, y| k::log_softmax_columns(x, y)),
+        ];
+        for (name, function) in forward {
+            let run = move |[x, y]: [&mut Part<'_>; 2]| {
+                function((x.of(), stride), matrix(y, shape));
+            };
+            calls.push(call::<E, 2>(name, &*variant, [x.clone(), out()], run));
+        }
+        let backward: [(&str, fn((&[E], usize), (&[E], usize), MatMut<'_, E>)); 2] = [
+            ("softmax_grad_columns", |g, y, dx| k::softmax_grad_columns(g, y, dx)),
+            ("log_softmax_grad_columns", |g, y, dx| k::log_softmax_grad_columns(g, y, dx)),
+        ];
+        for (name, function) in backward {
+            let run = move |[g, y, dx]: [&mut Part<'_>; 3]| {
+                function((g.of(), stride), (y.of(), stride), matrix(dx, shape));
+            };
+            calls.push(call::<E, 3>(name, &*variant, [g.clone(), x.clone(), out()], run));
+        }
+    }
+}
+
+fn cross_entropies_of_columns<E: Cell + Rows>(calls: &mut Vec<Call>, shape: [usize; 2]) {
+    let [classes, cols] = shape;
+    let stride = cols + 1;
+    let class = |i: usize| if classes == 0 || i % 4 == 2 { -100 } else { (i * 7 % classes) as i64 };
+    let targets: Vec<i64> = (0..cols).map(class).collect();
+    let x = input(&numbers::<E>(span(shape, stride), 1)).at_least();
+    for label_smoothing in [0.0, 0.1] {
+        let variant = format!("{shape:?} {label_smoothing}");
+        let columns = move |logits, targets| CrossEntropyColumns::<'_, E> {
+            logits,
+            stride,
+            classes,
+            targets,
+            ignore_index: Some(-100),
+            label_smoothing,
+        };
+        let of_columns = output::<E>(cols);
+        let slots =
+            [x.clone(), input(&targets), of_columns.clone(), of_columns.clone(), of_columns];
+        let run = move |[x, targets, losses, largest, rest]: [&mut Part<'_>; 5]| {
+            let columns = columns(x.of(), targets.of());
+            k::cross_entropy_columns(columns, losses.of(), largest.of(), rest.of());
+        };
+        calls.push(call::<E, 5>("cross_entropy_columns", &*variant, slots, run));
+        let [g, largest, rest] = [2, 3, 4].map(|seed| input(&numbers::<E>(cols, seed)));
+        let dx = output::<E>(classes * cols).at_least();
+        let slots = [x.clone(), input(&targets), g, largest, rest, dx];
+        let run = move |[x, targets, g, largest, rest, dx]: [&mut Part<'_>; 6]| {
+            let columns = columns(x.of(), targets.of());
+            let (largest, rest) = (largest.of(), rest.of());
+            k::cross_entropy_grad_columns(columns, g.of(), largest, rest, matrix(dx, shape));
+        };
+        calls.push(call::<E, 6>("cross_entropy_grad_columns", &*variant, slots, run));
     }
 }
 
