@@ -82,6 +82,12 @@ pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuT
     if op.needs_elements() && plan.count == 0 && plan.shape.numel() > 0 {
         return Err(Error::EmptyReduction { op: op.name(), shape: *x.shape() });
     }
+    if (is_logical || matches!(op, ReduceOp::Max | ReduceOp::Min))
+        && let Some(first) = plan.nearest_of_several()
+    {
+        let others: AxisSet = plan.axes.iter().copied().filter(|&axis| axis != first).collect();
+        return reduce(op, &reduce(op, x, &[first])?, &others);
+    }
     macro_rules! floats {
         ($reduction:expr) => {
             for_float!(op.name(), x, T => plan.run::<T, _, _>(&$reduction, dtype))
@@ -192,6 +198,15 @@ impl<'a> Plan<'a> {
             Plan::new(self.op, &copied, &self.axes)?.reduce_into(reduction, results)?;
         }
         Ok(())
+    }
+
+    /// The reduced axis with the smallest stride, if the elements of a result would be copied from several runs.
+    /// Where the order does not matter, reducing one axis after the other takes less time.
+    fn nearest_of_several(&self) -> Option<usize> {
+        let stride = |&axis: &usize| self.x.layout().strides()[axis].unsigned_abs();
+        let pays = self.reduced.dims().len() > 1 && self.is_transposed();
+        let axes = self.axes.iter().copied().filter(|&axis| self.x.shape().dim(axis) > 1);
+        axes.min_by_key(stride).filter(|_| pays)
     }
 
     /// True if no axis has a smaller stride than the last reduced one.

@@ -54,9 +54,10 @@ impl Plan<'_> {
         };
         let steps = self.reduced.strides(0).iter().chain(&strides[axis..]);
         let steps: SmallVec<[isize; MAX_RANK]> = steps.copied().collect();
+        let order = self.nearest_first(&steps);
         parallel::for_each_chunk_mut(out, below, cost.times(count), &|first, mut out| {
-            let mut scratch = Buffer::scratch(most * count * size_of::<T>());
-            let scratch = scratch.as_slice_mut::<T>();
+            let mut scratch = Buffer::scratch(2 * most * count * size_of::<T>());
+            let (scratch, middle) = scratch.as_slice_mut::<T>().split_at_mut(most * count);
             let mut at = first;
             while !out.is_empty() {
                 let indices = (dims[axis] - at % dims[axis]).min(out.len() / below);
@@ -64,10 +65,46 @@ impl Plan<'_> {
                 let (y, rest) = out.split_at_mut(indices * below);
                 let tile = &mut scratch[..count * y.len()];
                 let (dims, offset) = (axes(indices), self.position(at * below));
-                copy::permute(data, Permute { dims: &dims, strides: &steps, offset }, tile);
+                let shape = Permute { dims: &dims, strides: &steps, offset };
+                match &order {
+                    None => copy::permute(data, shape, tile),
+                    Some(order) => in_two_steps(data, shape, order, middle, tile),
+                }
                 f(tile, y.len(), y);
                 (out, at) = (rest, at + indices);
             }
         });
     }
+
+    /// The order of a tile's axes, which move by `steps`, in which it is first copied if elements are nearest along
+    /// the last of several reduced axes: that axis, then the others as they lie in memory, where neighbours form
+    /// one.
+    fn nearest_first(&self, steps: &[isize]) -> Option<SmallVec<[usize; MAX_RANK]>> {
+        let nearest = self.reduced.dims().len().checked_sub(1)?;
+        let pays = nearest > 0 && steps[nearest] == 1 && steps.last() != Some(&1);
+        let mut order: SmallVec<[usize; MAX_RANK]> = (0..steps.len()).collect();
+        order.sort_by_key(|&axis| (axis != nearest, -steps[axis].abs()));
+        pays.then_some(order)
+    }
+}
+
+/// Copies into `middle` with the axes in another order, and from there into `tile`, in runs.
+fn in_two_steps<T: Pod>(
+    data: &[T],
+    shape: Permute<'_>,
+    order: &[usize],
+    middle: &mut [T],
+    tile: &mut [T],
+) {
+    let pick = |axis: &usize| (shape.dims[*axis], shape.strides[*axis]);
+    let (dims, strides): (SmallVec<[usize; MAX_RANK]>, SmallVec<[isize; MAX_RANK]>) =
+        order.iter().map(pick).unzip();
+    let middle = &mut middle[..tile.len()];
+    copy::permute(data, Permute { dims: &dims, strides: &strides, ..shape }, middle);
+    let (mut strides, mut below) = (strides, 1);
+    for &axis in order.iter().rev() {
+        strides[axis] = below as isize;
+        below *= shape.dims[axis];
+    }
+    copy::permute(middle, Permute { strides: &strides, offset: 0, ..shape }, tile);
 }
