@@ -22,6 +22,7 @@ mod fused;
 mod index;
 mod matmul;
 mod order;
+mod parts;
 mod reduce;
 mod rows;
 mod scan;

@@ -23,14 +23,13 @@
 mod backward;
 mod forward;
 mod head;
-mod parts;
 
 use smallvec::smallvec;
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
 use super::super::matmul::{COST_PER_TERM, Stack, refused, share};
 use super::super::working::Wide;
-use super::super::{CpuTensor, Output, Results, Written, cast};
+use super::super::{CpuTensor, Output, Results, Written, cast, parts};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::{Error, Result};

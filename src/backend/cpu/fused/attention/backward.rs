@@ -7,7 +7,7 @@ use super::head::{
     Arena, contiguous_rows, copy_rows, multiply, panels_len, product, product_with_panels,
     transposed_panels,
 };
-use super::parts::{self, Heads};
+use super::parts::Heads;
 use super::*;
 use crate::dtype::Element;
 use crate::runtime::memory::Buffer;
@@ -49,7 +49,7 @@ pub(super) fn run<E: Real>(
         let (dv, of_dv) = dv.heads(op, &shape, [s, e])?;
         let (results, written) = ((dq, (dk, dv)), [of_dq, of_dk, of_dv]);
         let parts = parallel::parts(batches * heads, problem.cost(3 * d + 2 * e, 2));
-        let parts = parts::cut(results, &shape, parts);
+        let parts = parts::cut(results, [batches, heads], parts);
         let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
         share(parts, (), |part: parts::Part<Gradients<'_, E>>| {
             let mut memory = Buffer::scratch(bytes);
@@ -137,8 +137,9 @@ impl<E: Real> Problem<'_, E> {
             if let Some(dropout) = &dropout {
                 let rows = factors.chunks_mut(stride).zip(slopes.chunks_mut(stride));
                 for (i, (factors, slopes)) in rows.enumerate() {
-                    self.dropout_factors(dropout, head, first + i, &mut factors[..columns]);
-                    multiply(&mut slopes[..columns], factors);
+                    let visible = self.visible(first + i);
+                    self.dropout_factors(dropout, head, first + i, &mut factors[..visible]);
+                    multiply(&mut slopes[..visible], &factors[..visible]);
                 }
             }
             let scale = self.parameters.scale;
@@ -146,8 +147,10 @@ impl<E: Real> Problem<'_, E> {
             let scale = <E as Element>::from_f64(scale);
             kernels::attention_weights_grad(weights, slopes, block, largest, inverse, means, scale);
             if dropout.is_some() {
-                for (weights, factors) in weights.chunks_mut(stride).zip(factors.chunks(stride)) {
-                    multiply(&mut weights[..columns], factors);
+                let rows = weights.chunks_mut(stride).zip(factors.chunks(stride));
+                for (i, (weights, factors)) in rows.enumerate() {
+                    let visible = self.visible(first + i);
+                    multiply(&mut weights[..visible], &factors[..visible]);
                 }
             }
 

@@ -9,7 +9,7 @@ use super::head::{
     Arena, copy_rows, multiply, panels_len, product, product_with_panels, rows_of,
     transposed_panels,
 };
-use super::parts::{self, Heads, Part};
+use super::parts::{Heads, Part};
 use super::*;
 use crate::dtype::Element;
 use crate::runtime::memory::Buffer;
@@ -80,7 +80,7 @@ fn cut<'a, E>(
     wanted: usize,
 ) -> SmallVec<[Work<'a, E>; 16]> {
     let t = shape.t;
-    let parts = parts::cut(results, shape, wanted);
+    let parts = parts::cut(results, [shape.batches, shape.heads], wanted);
     let blocks = t.div_ceil(ROWS);
     let ranges = wanted.div_ceil(parts.len().max(1)).min(blocks.div_ceil(MIN_BLOCKS)).max(1);
     let mut works = SmallVec::new();
@@ -158,9 +158,10 @@ impl<E: Real> Problem<'_, E> {
             kernels::attention_weights(scores, block, largest, inverse);
             if let Some(dropout) = &dropout {
                 for (i, row) in scores.chunks_mut(stride).enumerate() {
-                    let factors = &mut factors[..columns];
+                    let visible = self.visible(first + i);
+                    let factors = &mut factors[..visible];
                     self.dropout_factors(dropout, head, first + i, factors);
-                    multiply(&mut row[..columns], factors);
+                    multiply(&mut row[..visible], factors);
                 }
             }
 

@@ -1,12 +1,14 @@
 //! Steps that the forward and the backward pass of one head share: panels for products, masks, dropout.
 
-use swath_kernels::{self as kernels, Gemm, GemmError, MatMut, MatRef, Transpose, Workspace};
+use swath_kernels::math::Mul;
+use swath_kernels::{
+    self as kernels, Arg, Function, Gemm, GemmError, MatMut, MatRef, Transpose, Workspace,
+};
 
 use super::super::super::matmul::Matrix;
 use super::{KEYS, Mask, Problem, Real};
 use crate::dtype::Element;
 use crate::ops::DropoutMask;
-use crate::rng::{Rng, RngState};
 
 /// Scratch memory, handed out from its start.
 pub(super) struct Arena<'m, E>(pub &'m mut [E]);
@@ -175,13 +177,8 @@ impl<E: Real> Problem<'_, E> {
     ) {
         let &DropoutMask { p, seed, stream } = dropout;
         let place = (head * self.shape.t + row) as u64;
-        let position = place.wrapping_mul(self.shape.s as u64);
-        let mut rng = Rng::from_state(RngState { seed, stream, position });
-        let (threshold, kept) = (p * (1u64 << 32) as f64, 1.0 / (1.0 - p));
-        let (kept, dropped) = (<E as Element>::from_f64(kept), E::ZERO);
-        for factor in factors {
-            *factor = if f64::from(rng.next_u32()) < threshold { dropped } else { kept };
-        }
+        let first = place.wrapping_mul(self.shape.s as u64);
+        kernels::dropout_factors(kernels::Dropout { p, seed, stream, first }, factors);
     }
 }
 
@@ -204,5 +201,5 @@ fn zip_row<E: Copy, M: Copy>(x: &mut [E], matrix: &Matrix<'_, M>, i: usize, f: i
 
 /// `x[j] *= factors[j]`.
 pub(super) fn multiply<E: Real>(x: &mut [E], factors: &[E]) {
-    x.iter_mut().zip(factors).for_each(|(x, &factor)| *x = *x * factor);
+    Mul::KERNEL.run_in_place([None, Some(Arg::Slice(factors))], x);
 }

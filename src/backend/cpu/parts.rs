@@ -1,12 +1,15 @@
-//! Cuts the outputs of a call into parts of batches and heads, which threads share.
+//! Cuts the outputs of a call into parts of batches and heads, which threads share. Of a kernel along columns,
+//! a batch is a matrix and a head some of its columns.
+
+use std::array::from_fn;
 
 use smallvec::SmallVec;
 use swath_kernels::MatMut;
 
-use super::Extents;
 use crate::runtime::parallel;
 
-/// Output of heads `[rows, columns]`: the matrix `[batches · rows, heads · columns]`.
+/// Output of heads `[rows, columns]`: the matrix `[batches · rows, heads · columns]`, whose last head may have
+/// fewer columns.
 pub(super) struct Heads<'a, E> {
     pub matrix: MatMut<'a, E>,
     pub rows: usize,
@@ -30,7 +33,8 @@ impl<E> Split for Heads<'_, E> {
 
     fn heads(self, at: usize) -> (Self, Self) {
         let Heads { matrix, rows, columns } = self;
-        let (left, right) = matrix.split_cols(at * columns);
+        let at = matrix.shape()[1].min(at * columns);
+        let (left, right) = matrix.split_cols(at);
         (Heads { matrix: left, rows, columns }, Heads { matrix: right, rows, columns })
     }
 }
@@ -45,6 +49,27 @@ impl<A: Split, B: Split> Split for (A, B) {
         let ((a, a_rest), (b, b_rest)) = (self.0.heads(at), self.1.heads(at));
         ((a, b), (a_rest, b_rest))
     }
+}
+
+impl<A: Split, const N: usize> Split for [A; N] {
+    fn batches(self, at: usize) -> (Self, Self) {
+        unzip(self.map(|x| x.batches(at)))
+    }
+
+    fn heads(self, at: usize) -> (Self, Self) {
+        unzip(self.map(|x| x.heads(at)))
+    }
+}
+
+fn unzip<A, const N: usize>(pairs: [(A, A); N]) -> ([A; N], [A; N]) {
+    let mut second = [const { None }; N];
+    let mut pairs = pairs.into_iter().zip(&mut second);
+    let first = from_fn(|_| {
+        let ((first, rest), second) = pairs.next().expect("N pairs");
+        *second = Some(rest);
+        first
+    });
+    (first, second.map(|x| x.expect("N pairs")))
 }
 
 /// Outputs of some batches and heads, computed by one thread.
@@ -78,8 +103,11 @@ impl<T: Split> Part<T> {
 }
 
 /// Cuts outputs into about `parts` parts: of whole batches or, if those are few, of heads of one batch.
-pub(super) fn cut<T: Split>(results: T, shape: &Extents, parts: usize) -> SmallVec<[Part<T>; 16]> {
-    let Extents { batches, heads, .. } = *shape;
+pub(super) fn cut<T: Split>(
+    results: T,
+    [batches, heads]: [usize; 2],
+    parts: usize,
+) -> SmallVec<[Part<T>; 16]> {
     let by_batch = batches.min(parts).max(1);
     let by_head = if by_batch < parts { parts.div_ceil(by_batch).min(heads).max(1) } else { 1 };
     let mut rest = results;
