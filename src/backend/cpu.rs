@@ -26,6 +26,7 @@ mod parts;
 mod reduce;
 mod rows;
 mod scan;
+mod strips;
 mod table;
 mod tensor;
 #[cfg(test)]

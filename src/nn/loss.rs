@@ -92,8 +92,8 @@ pub fn huber_with<B: Backend>(
     reduced(input.huber(target, delta.min(input.dtype().largest()))?, reduction)
 }
 
-/// Mean cross-entropy in nats between logits `[…, n]` and class indices `target` `[…]` (integers).
-/// [`Tensor::cross_entropy`] has options: weights of classes, an ignored class, label smoothing, a
+/// Mean cross-entropy in nats between logits `[…, n]` and class indices `target` `[…]` (integers), or of images
+/// `[n, c, h, w]` and `[n, h, w]`. [`Tensor::cross_entropy`] has options: weights of classes, an ignored class, label smoothing, a
 /// reduction.
 ///
 /// # Errors
@@ -103,7 +103,7 @@ pub fn cross_entropy<B: Backend>(logits: &Tensor<B>, target: &Tensor<B>) -> Resu
 }
 
 /// Negative log-likelihood: mean of `-log_p[target]` for log-probabilities `log_p` `[…, n]` and
-/// class indices `target` `[…]` (integers). For logits, use [`cross_entropy`]; [`Tensor::nll`] has
+/// class indices `target` `[…]` (integers), or of images `[n, c, h, w]` and `[n, h, w]`. For logits, use [`cross_entropy`]; [`Tensor::nll`] has
 /// options.
 ///
 /// # Errors

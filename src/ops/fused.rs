@@ -136,12 +136,12 @@ pub enum FusedOp<'a, T> {
         log: bool,
     },
     /// Cross-entropy with label smoothing ε, `log Σ e^x - (1 - ε) x[target] - ε mean(x)`; 0 where
-    /// the target is `ignore_index`. Results, all `[r]`: losses, maximum logits,
+    /// the target is `ignore_index`. Results, all `[…]`: losses, maximum logits,
     /// `Σ e^(logit - maximum) - 1`.
     CrossEntropy {
-        /// `[r, n]`.
+        /// `[…, n]`.
         logits: &'a T,
-        /// `[r]`, of dtype `I64`.
+        /// `[…]`, of dtype `I64`.
         targets: &'a T,
         /// Rows with this target have loss 0.
         ignore_index: Option<i64>,
@@ -151,7 +151,7 @@ pub enum FusedOp<'a, T> {
     /// Gradient of cross-entropy, `g (softmax(x) - (1 - ε) onehot(target) - ε/n)`; 0 for ignored
     /// rows. Result: gradient of the logits.
     CrossEntropyGrad {
-        /// Upstream gradient `[r]`.
+        /// Upstream gradient `[…]`.
         g: &'a T,
         /// As in [`FusedOp::CrossEntropy`].
         logits: &'a T,

@@ -60,6 +60,7 @@ mod pulp_door;
 mod safetensors;
 mod safetensors_memory;
 mod series;
+mod short_axes;
 mod strides;
 mod support;
 mod tensor;

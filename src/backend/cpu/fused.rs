@@ -1,7 +1,8 @@
 //! Kernels of fused ops.
 //!
 //! Kernels of rows run under the driver in `rows.rs`: operands that are not contiguous are copied, threads
-//! share the rows, and 16-bit floats are computed in `f32`.
+//! share the rows, and 16-bit floats are computed in `f32`. Softmax and cross-entropy along an axis that is not
+//! the last in memory run down columns, under the driver in `strips.rs`.
 
 mod attention;
 mod bias_activation;
@@ -108,6 +109,10 @@ fn statistics_shape(x: &CpuTensor) -> Shape {
 
 /// Number of rows, and the cost of a row. `each` is the cost of an `f32`; an `f64` takes about twice as long.
 fn work<T: Working>(x: &CpuTensor, each: usize) -> (usize, Cost) {
-    let cost = Cost(each).times(columns(x).max(1) * size_of::<T::Wide>() / 4);
-    (statistics_shape(x).numel(), cost)
+    (statistics_shape(x).numel(), cost_of::<T>(columns(x), each))
+}
+
+/// Cost of `count` elements; see [`work`].
+fn cost_of<T: Working>(count: usize, each: usize) -> Cost {
+    Cost(each).times(count.max(1) * size_of::<T::Wide>() / 4)
 }

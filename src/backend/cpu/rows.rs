@@ -1,7 +1,7 @@
 //! The driver of kernels that compute whole rows; a kernel only receives `f32` and `f64` slices.
 //!
 //! ```text
-//! compute        allocates results and makes operands contiguous
+//! compute        allocates results and makes operands contiguous (`allocate`)
 //! for_each_row   shares the rows among threads
 //! in_groups      for 16-bit floats: widens a few rows at a time, calls the kernel, rounds the results
 //! ```
@@ -34,23 +34,41 @@ pub(super) fn compute<T: Working, const I: usize, const O: usize, const S: usize
     statistics: [&Shape; S],
     kernel: impl Fn(Range<usize>, [&[T::Wide]; I], [&mut [T::Wide]; O], [&mut [T::Wide]; S]) + Sync,
 ) -> Result<Results<CpuTensor>> {
+    let (widths, x_widths) = (outputs.map(|(_, cols)| cols), inputs.map(|(_, cols)| cols));
+    let (inputs, outputs) = (inputs.map(|(x, _)| x), outputs.map(|(shape, _)| shape));
+    allocate::<T, I, O, S>(op, inputs, outputs, statistics, |x, mut y, statistics| {
+        let x = from_fn(|i| (x[i], x_widths[i]));
+        let mut widths = widths.into_iter();
+        let y = y.each_mut().map(|y| (take(y), widths.next().unwrap_or(0)));
+        for_each_row::<T, I, O, S>(count, cost, x, y, statistics, kernel);
+    })
+}
+
+/// Returns results, then statistics in the type of the computation, that `write` has written from the elements
+/// of the inputs in row-major order.
+pub(super) fn allocate<T: Working, const I: usize, const O: usize, const S: usize>(
+    op: &'static str,
+    inputs: [&CpuTensor; I],
+    outputs: [&Shape; O],
+    statistics: [&Shape; S],
+    write: impl FnOnce([&[T]; I], [&mut [T]; O], [&mut [T::Wide]; S]),
+) -> Result<Results<CpuTensor>> {
     let mut results = SmallVec::<[Output; 4]>::new();
-    for (shape, _) in outputs {
+    for shape in outputs {
         results.push(Output::new(op, shape, T::DTYPE)?);
     }
     for shape in statistics {
         results.push(Output::new(op, shape, <T::Wide as Element>::DTYPE)?);
     }
     let mut operands = SmallVec::<[CpuTensor; 4]>::new();
-    for (x, _) in inputs {
+    for x in inputs {
         operands.push(copy::contiguous(op, x)?);
     }
     let mut results_left = results.iter_mut();
     let mut next = || results_left.next().expect("one output per result");
-    let y = outputs.map(|(_, cols)| (next().elements(), cols));
+    let y = outputs.map(|_| next().elements());
     let statistics = statistics.map(|_| next().elements());
-    let x = from_fn(|i| (operands[i].run(), inputs[i].1));
-    for_each_row::<T, I, O, S>(count, cost, x, y, statistics, kernel);
+    write(from_fn(|i| operands[i].run()), y, statistics);
     Ok(results.into_iter().map(Output::finish).collect())
 }
 

@@ -3,7 +3,7 @@
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{self as kernels, Angle, Rows, Stored};
+use swath_kernels::{self as kernels, Angle, MatMut, Rows, Stored};
 
 use crate::dtype::Element;
 use crate::runtime::workspace::Packed;
@@ -32,6 +32,9 @@ pub(super) trait Working: Element<Stored = Self> + Pod {
     /// [`Working::round`] then rounds `y`.
     fn place<'a>(y: &'a mut [Self], scratch: &'a mut [Self::Wide]) -> &'a mut [Self::Wide];
 
+    /// Returns the matrix for a kernel to write, unless the types differ.
+    fn matrix(y: MatMut<'_, Self>) -> Option<MatMut<'_, Self::Wide>>;
+
     /// Rounds the first elements of `scratch` to `y`; does nothing if the types are equal.
     fn round(scratch: &[Self::Wide], y: &mut [Self]);
 }
@@ -48,6 +51,10 @@ macro_rules! same {
 
             fn place<'a>(y: &'a mut [$t], _: &'a mut [$t]) -> &'a mut [$t] {
                 y
+            }
+
+            fn matrix(y: MatMut<'_, $t>) -> Option<MatMut<'_, $t>> {
+                Some(y)
             }
 
             fn round(_: &[$t], _: &mut [$t]) {}
@@ -70,6 +77,10 @@ macro_rules! half {
 
             fn place<'a>(y: &'a mut [$t], scratch: &'a mut [f32]) -> &'a mut [f32] {
                 &mut scratch[..y.len()]
+            }
+
+            fn matrix(_: MatMut<'_, $t>) -> Option<MatMut<'_, f32>> {
+                None
             }
 
             fn round(scratch: &[f32], y: &mut [$t]) {

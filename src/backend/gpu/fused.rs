@@ -95,7 +95,8 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
                 .result(targets.shape(), statistics)?;
             call.parameters.epsilon = label_smoothing;
             call.parameters.ignore_index = ignore_index;
-            call.fault = Some(fault_of(logits.shape(), 1, &call.operands[1]));
+            let axis = logits.shape().ndim() - 1;
+            call.fault = Some(fault_of(logits.shape(), axis, &call.operands[1]));
             call.run(logits)
         }
         FusedOp::CrossEntropyGrad {
@@ -163,7 +164,7 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
 
 /// True unless there are rows without classes, in which no target can lie.
 fn has_classes<D: Driver>(logits: &GpuTensor<D>) -> bool {
-    logits.shape().dim(1) > 0
+    logits.shape().dims().last() != Some(&0)
 }
 
 fn norm<D: Driver>(

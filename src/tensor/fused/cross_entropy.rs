@@ -6,8 +6,9 @@ use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::FusedOp;
-use crate::shape::Shape;
+use crate::shape::{Axis, Shape};
 
+use super::softmax::to_last;
 use super::{gradients, kernel};
 use crate::tensor::Tensor;
 
@@ -36,6 +37,10 @@ pub struct CrossEntropy<'a, B: Backend = CpuBackend> {
     pub label_smoothing: f64,
     /// The reduction of the losses.
     pub reduction: Reduction,
+    /// The axis of the classes. By default it is the last one if the targets have the shape of the other axes,
+    /// and otherwise axis 1, as of images `[n, c, h, w]` with targets `[n, h, w]`; with probabilities as
+    /// targets, the last one. PyTorch's is axis 1 of tensors with several axes.
+    pub axis: Option<Axis>,
 }
 
 impl<B: Backend> Clone for CrossEntropy<'_, B> {
@@ -53,23 +58,39 @@ impl<B: Backend> Default for CrossEntropy<'_, B> {
             ignore_index: None,
             label_smoothing: 0.0,
             reduction: Reduction::default(),
+            axis: None,
         }
     }
 }
 
 impl<B: Backend> CrossEntropy<'_, B> {
-    fn check(&self, op: &'static str, x: &Tensor<B>) -> Result<()> {
-        x.check_float(op)?;
+    /// Checks the arguments; returns the axis of the classes.
+    fn check(&self, op: &'static str, x: &Tensor<B>, targets: &Tensor<B>) -> Result<usize> {
         if !(0.0..=1.0).contains(&self.label_smoothing) {
             let reason = format!("label_smoothing must be in [0, 1], got {}", self.label_smoothing);
             return Err(Error::InvalidArgument { op, reason });
         }
-        let Some(weight) = self.weight else { return Ok(()) };
+        let axis = self.class_axis(op, x, targets)?;
+        let Some(weight) = self.weight else { return Ok(axis) };
         x.check_dtype(op, weight.dtype())?;
-        match (x.dims().last(), weight.dims()) {
-            (Some(classes), [count]) if classes == count => Ok(()),
+        match *weight.dims() {
+            [count] if x.dims()[axis] == count => Ok(axis),
             _ => Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *weight.shape() }),
         }
+    }
+
+    /// The axis without which the logits have the targets' shape, or with which for probabilities.
+    fn class_axis(&self, op: &'static str, x: &Tensor<B>, targets: &Tensor<B>) -> Result<usize> {
+        let are_probabilities = targets.dtype().is_float();
+        let fits = |&axis: &usize| match are_probabilities {
+            true => x.shape() == targets.shape(),
+            false => x.shape().with_axis(axis, None) == *targets.shape(),
+        };
+        let axis = match self.axis {
+            Some(axis) => Some(axis.resolve(op, x.shape())?).filter(fits),
+            None => [x.rank().wrapping_sub(1), 1].into_iter().filter(|&i| i < x.rank()).find(fits),
+        };
+        axis.ok_or(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *targets.shape() })
     }
 
     /// The number of targets that are not ignored, unless it is that of all; `F32` for 16-bit floats.
@@ -78,7 +99,7 @@ impl<B: Backend> CrossEntropy<'_, B> {
         self.ignore_index.map(count).transpose()
     }
 
-    /// `losses` `[r]` reduced; not reduced, they get `shape`. `total` is what a mean divides by, if not by
+    /// `losses` reduced; not reduced, they get `shape`. `total` is what a mean divides by, if not by
     /// their number.
     fn reduced(
         &self,
@@ -101,11 +122,11 @@ impl<B: Backend> CrossEntropy<'_, B> {
     }
 }
 
-/// Classes of rows, all of them valid if their targets are.
+/// Classes of the elements of targets, all of them valid if the targets are.
 struct Classes<B: Backend> {
-    /// True for rows that are ignored, `[r]`.
+    /// True for those that are ignored.
     ignored: Tensor<B>,
-    /// The class, 0 where ignored, `[r]`.
+    /// The class, 0 where ignored.
     class: Tensor<B>,
 }
 
@@ -119,9 +140,11 @@ impl<B: Backend> Classes<B> {
         Ok(Classes { ignored, class })
     }
 
-    /// The weights of the classes, 0 where ignored, `[r]`, in `F32` at least.
+    /// The weights of the classes, 0 where ignored, in `F32` at least.
     fn weights(&self, weight: &Tensor<B>) -> Result<Tensor<B>> {
-        weight.widened()?.index_select(0, &self.class)?.masked_fill(&self.ignored, 0.0)
+        let flat = self.class.reshape(self.class.numel())?;
+        let weights = weight.widened()?.index_select(0, &flat)?.reshape(*self.class.shape())?;
+        weights.masked_fill(&self.ignored, 0.0)
     }
 }
 
@@ -129,7 +152,8 @@ impl<B: Backend> Classes<B> {
 impl<B: Backend> Tensor<B> {
     /// Cross-entropy in nats between logits `[…, n]` and class indices `targets` `[…]` (integers):
     /// `log Σ e^x - x[target]`, reduced as the options say. The result is a scalar, or `[…]`
-    /// without reduction.
+    /// without reduction. The classes may lie on [another axis](CrossEntropy::axis): images `[n, c, h, w]` have
+    /// targets `[n, h, w]`.
     ///
     /// Targets of the shape and dtype of the logits are probabilities p of the classes, whose loss is
     /// `Σ p (log Σ e^x - x)`; a mean divides by the number of rows, and they have a gradient if tracked.
@@ -148,8 +172,8 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`] if the targets are neither integers nor of the
-    /// logits' dtype, or the weights not of that; [`Error::IndexOutOfRange`] for a target that is neither
+    /// [`Error::ShapeMismatch`]; [`Error::AxisOutOfRange`]; [`Error::DTypeMismatch`] if the targets are neither
+    /// integers nor of the logits' dtype, or the weights not of that; [`Error::IndexOutOfRange`] for a target that is neither
     /// a class nor ignored; [`Error::InvalidArgument`] for a label smoothing outside `[0, 1]`, and for
     /// probabilities with `ignore_index`.
     pub fn cross_entropy(&self, targets: &Tensor<B>, options: CrossEntropy<'_, B>) -> Result<Self> {
@@ -181,55 +205,42 @@ impl<B: Backend> Tensor<B> {
         options: CrossEntropy<'_, B>,
     ) -> Result<Self> {
         let op = "nll";
-        options.check(op, log_p)?;
         log_p.check_labels(op, targets)?;
-        let targets = log_p.class_indices(op, targets)?;
-        log_p.likelihood(op, &targets, options, |log_p, classes| {
-            log_p.counted_rows(classes, &options)
-        })
+        let targets = targets.as_index(op)?;
+        let axis = options.check(op, log_p, &targets)?;
+        log_p.likelihood((op, axis), &targets, options, Ok)
     }
 
-    /// Fails for a float for each row.
+    /// Fails unless this is a tensor of floats, and for a float for each row.
     fn check_labels(&self, op: &'static str, targets: &Tensor<B>) -> Result<()> {
-        let (dtype, rows) = (targets.dtype(), self.rank().saturating_sub(1));
-        if dtype.is_float() && self.rank() > 0 && targets.dims() == &self.dims()[..rows] {
-            let shape = targets.shape();
+        self.check_float(op)?;
+        let (dtype, shape) = (targets.dtype(), targets.shape());
+        let mut axes = 0..self.rank();
+        if dtype.is_float() && axes.any(|axis| self.shape().with_axis(axis, None) == *shape) {
             let reason = format!("labels are integers, got {dtype} of shape {shape}: use to_dtype");
             return Err(Error::InvalidArgument { op, reason });
         }
         Ok(())
     }
 
-    /// The targets as indices; fails if their shape is not that of the rows.
-    fn class_indices(&self, op: &'static str, targets: &Tensor<B>) -> Result<Self> {
-        let targets = targets.as_index(op)?;
-        match self.dims().split_last() {
-            Some((_, rows)) if rows == targets.dims() => Ok(targets),
-            _ => Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *targets.shape() }),
-        }
-    }
-
-    /// The loss of checked targets by the definition, from log-probabilities `log_p(x, classes)` of rows x.
+    /// The loss of checked targets by the definition, from log-probabilities `log_p(x)`.
     fn likelihood(
         &self,
-        op: &'static str,
+        (op, axis): (&'static str, usize),
         targets: &Tensor<B>,
         options: CrossEntropy<'_, B>,
-        log_p: impl FnOnce(&Tensor<B>, &Classes<B>) -> Result<Tensor<B>>,
+        log_p: impl FnOnce(Tensor<B>) -> Result<Tensor<B>>,
     ) -> Result<Self> {
-        let rows = targets.numel();
-        let x = self.reshape((rows, self.dims()[targets.rank()]))?;
-        let flat = targets.reshape(rows)?;
-        let classes = Classes::new(&flat, options.ignore_index)?;
-        let losses = match x.numel() {
-            0 => x.no_classes(op, &flat, options.ignore_index)?,
-            _ => log_p(&x, &classes)?
-                .losses(&classes, &options)
+        let classes = Classes::new(targets, options.ignore_index)?;
+        let losses = match self.numel() {
+            0 => self.no_classes((op, axis), targets, options.ignore_index)?,
+            _ => log_p(self.counted(axis, &classes, &options)?)?
+                .losses(axis, &classes, &options)
                 .and_then(|losses| losses.to_dtype(self.dtype()))
                 .map_err(|e| e.named(op))?,
         };
         options.reduced(losses, *targets.shape(), || match options.weight {
-            Some(weight) if x.numel() > 0 => classes.weights(weight)?.sum(None, false).map(Some),
+            Some(weight) if self.numel() > 0 => classes.weights(weight)?.sum(None, false).map(Some),
             _ => options.counted(targets, self.dtype()),
         })
     }
@@ -240,35 +251,52 @@ impl<B: Backend> Tensor<B> {
         options: CrossEntropy<'_, B>,
     ) -> Result<Self> {
         let op = "cross_entropy";
-        options.check(op, x)?;
         x.check_labels(op, targets)?;
+        let indices;
+        let targets = match targets.dtype().is_float() {
+            true => targets,
+            false => {
+                indices = targets.as_index(op)?;
+                &indices
+            }
+        };
+        let axis = options.check(op, x, targets)?;
         if targets.dtype().is_float() {
-            return x.expected_loss(op, targets, options);
+            return x.expected_loss((op, axis), targets, options);
         }
-        let targets = x.class_indices(op, targets)?;
         if options.weight.is_some() {
-            return x.likelihood(op, &targets, options, |logits, classes| {
-                logits.counted_rows(classes, &options)?.log_softmax(1)
-            });
+            return x.likelihood((op, axis), targets, options, |x| x.log_softmax(axis));
         }
-        let rows = targets.numel();
-        let logits = x.reshape((rows, x.dims()[targets.rank()]))?;
-        let flat = targets.reshape(rows)?;
-        let losses = logits.cross_entropy_rows(&flat, options)?;
-        options.reduced(losses, *targets.shape(), || options.counted(&flat, x.dtype()))
+        let last = x.rank() - 1;
+        let losses = match axis == last {
+            true => {
+                let rows = targets.numel();
+                let logits = x.reshape((rows, x.dims()[last]))?;
+                logits.cross_entropy_rows(&targets.reshape(rows)?, options)?
+            }
+            // The columns are read where they are.
+            false => x
+                .permute(&to_last(axis, last))?
+                .cross_entropy_rows(targets, options)
+                .map_err(|e| match e {
+                    Error::IndexOutOfRange { op, index, .. } => {
+                        Error::IndexOutOfRange { op, index, axis, shape: *x.shape() }
+                    }
+                    e => e,
+                })?,
+        };
+        options.reduced(losses, *targets.shape(), || options.counted(targets, x.dtype()))
     }
 
     /// The loss of probabilities as targets.
     fn expected_loss(
         &self,
-        op: &'static str,
+        (op, axis): (&'static str, usize),
         targets: &Tensor<B>,
         options: CrossEntropy<'_, B>,
     ) -> Result<Self> {
         self.check_like(op, targets)?;
-        let Some((&classes, rows)) = self.dims().split_last() else {
-            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *targets.shape() });
-        };
+        let classes = self.dims()[axis];
         if options.ignore_index.is_some() {
             let reason = "ignore_index is for class indices, not for probabilities".to_owned();
             return Err(Error::InvalidArgument { op, reason });
@@ -278,19 +306,25 @@ impl<B: Backend> Tensor<B> {
         if smooth > 0.0 {
             p = p.affine(1.0 - smooth, smooth / classes.max(1) as f64)?;
         }
-        let log_p = self.widened()?.log_softmax(-1)?;
+        let log_p = self.widened()?.log_softmax(axis)?;
         // An impossible class that does not occur adds nothing: 0 times an infinite loss is NaN.
         let none = p.detach().eq(0.0)?.logical_and(&log_p.detach().eq(f64::NEG_INFINITY)?)?;
         let mut terms = p.mul(&log_p.masked_fill(&none, 0.0)?)?;
         if let Some(weight) = options.weight {
-            terms = terms.mul(&weight.widened()?)?;
+            terms = terms.mul(&self.weights_along(axis, weight)?)?;
         }
-        let losses = terms.sum_axis(-1, false)?.neg()?.to_dtype(self.dtype())?;
-        let shape = Shape::from(rows);
-        options.reduced(losses.reshape(shape.numel())?, shape, || Ok(None))
+        let losses = terms.sum_axis(axis, false)?.neg()?.to_dtype(self.dtype())?;
+        let shape = *losses.shape();
+        options.reduced(losses, shape, || Ok(None))
     }
 
-    /// The losses `[r]` of logits `[r, n]`.
+    /// Weights `[n]`, in `F32` at least, to be broadcast along an axis of this tensor.
+    fn weights_along(&self, axis: usize, weight: &Tensor<B>) -> Result<Self> {
+        let below = std::iter::repeat_n(1, self.rank() - axis - 1);
+        weight.widened()?.reshape(std::iter::once(weight.numel()).chain(below).collect::<Shape>())
+    }
+
+    /// The losses `[…]` of logits `[…, n]`.
     fn cross_entropy_rows(
         &self,
         targets: &Tensor<B>,
@@ -311,49 +345,61 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Defines [`Tensor::cross_entropy`] for logits `[r, n]`, without weights.
+    /// Defines [`Tensor::cross_entropy`] for logits `[…, n]`, without weights.
     fn cross_entropy_composite(
         &self,
         targets: &Tensor<B>,
         (ignore_index, label_smoothing): (Option<i64>, f64),
     ) -> Result<Self> {
+        let last = self.rank() - 1;
         if self.numel() == 0 {
-            return self.no_classes("cross_entropy", targets, ignore_index);
+            return self.no_classes(("cross_entropy", last), targets, ignore_index);
         }
         let options = CrossEntropy { ignore_index, label_smoothing, ..Default::default() };
         let classes = Classes::new(targets, ignore_index)?;
-        let log_p = self.counted_rows(&classes, &options)?.softmax_composite(1, true)?;
-        log_p.losses(&classes, &options)?.to_dtype(self.dtype())
+        let log_p = self.counted(last, &classes, &options)?.softmax_composite(last, true)?;
+        log_p.losses(last, &classes, &options)?.to_dtype(self.dtype())
     }
 
-    /// The losses `[r]` of rows without an element: all of them must be ignored.
+    /// The losses without an element along the axis: all targets must be ignored.
     fn no_classes(
         &self,
-        op: &'static str,
+        (op, axis): (&'static str, usize),
         targets: &Tensor<B>,
         ignore_index: Option<i64>,
     ) -> Result<Self> {
         let targets = targets.to_vec::<i64>()?;
         match targets.into_iter().find(|&index| ignore_index != Some(index)) {
-            None => self.sum(Some(&[1]), false),
-            Some(index) => Err(Error::IndexOutOfRange { op, index, axis: 1, shape: *self.shape() }),
+            None => self.sum(Some(&[axis]), false),
+            Some(index) => Err(Error::IndexOutOfRange { op, index, axis, shape: *self.shape() }),
         }
     }
 
-    /// Logits `[r, n]`, widened, without ignored rows, which may hold values without a gradient, such as NaN.
-    fn counted_rows(&self, classes: &Classes<B>, options: &CrossEntropy<'_, B>) -> Result<Self> {
+    /// Logits, widened, without those of ignored targets, which may be values without a gradient, such as NaN.
+    fn counted(
+        &self,
+        axis: usize,
+        classes: &Classes<B>,
+        options: &CrossEntropy<'_, B>,
+    ) -> Result<Self> {
         let logits = self.widened()?;
         match options.ignore_index {
             None => Ok(logits),
-            Some(_) => logits.masked_fill(&classes.ignored.unsqueeze(1)?, 0.0),
+            Some(_) => logits.masked_fill(&classes.ignored.unsqueeze(axis)?, 0.0),
         }
     }
 
-    /// The losses `[r]` of log-probabilities `[r, n]`, 0 where ignored.
-    fn losses(&self, classes: &Classes<B>, options: &CrossEntropy<'_, B>) -> Result<Self> {
+    /// The losses of log-probabilities along an axis, 0 where ignored.
+    fn losses(
+        &self,
+        axis: usize,
+        classes: &Classes<B>,
+        options: &CrossEntropy<'_, B>,
+    ) -> Result<Self> {
         let (smooth, weight) = (options.label_smoothing, options.weight);
         let picked = || {
-            let picked = self.gathered("gather", 1, classes.class.unsqueeze(1)?)?.squeeze(1)?;
+            let class = classes.class.unsqueeze(axis)?;
+            let picked = self.gathered("gather", axis, class)?.squeeze(axis)?;
             match weight {
                 Some(weight) => picked.mul(&classes.weights(weight)?),
                 None => Ok(picked),
@@ -361,10 +407,10 @@ impl<B: Backend> Tensor<B> {
         };
         let spread = || {
             let weighted = match weight {
-                Some(weight) => self.mul(&weight.widened()?)?,
+                Some(weight) => self.mul(&self.weights_along(axis, weight)?)?,
                 None => self.clone(),
             };
-            weighted.mean(Some(&[1]), false)?.mul_scalar(-smooth)
+            weighted.mean(Some(&[axis]), false)?.mul_scalar(-smooth)
         };
         // A term with factor 0 is left out: 0 times an infinite loss is NaN.
         let losses = match smooth {

@@ -51,20 +51,18 @@ impl<B: Backend> Tensor<B> {
         let axis = axis.resolve(op, x.shape())?;
         x.check_float(op)?;
         let last = x.rank() - 1;
-        let mut axes: AxisSet = (0..=last).collect();
-        axes.swap(axis, last);
         let permuted;
         let rows = if axis == last {
             x
         } else {
-            permuted = x.permute(&axes)?;
+            permuted = x.permute(&to_last(axis, last))?;
             &permuted
         };
         let y = match kernel::<B, 1>(&FusedOp::Softmax { x: rows.data(), log })? {
             Some([y]) => record(op, y, &[rows], |y| softmax_rule(y, log)),
             None => rows.softmax_composite(last, log)?,
         };
-        if axis == last { Ok(y) } else { y.permute(&axes) }
+        if axis == last { Ok(y) } else { y.permute(&from_last(axis, last)) }
     }
 
     /// Defines softmax, or with `log` its logarithm. The maximum is a constant to the derivative.
@@ -79,6 +77,16 @@ impl<B: Backend> Tensor<B> {
         let y = if log { shifted.sub(&sum.log()?)? } else { e.div(&sum)? };
         y.to_dtype(self.dtype())
     }
+}
+
+/// Axes with `axis` after all others.
+pub(super) fn to_last(axis: usize, last: usize) -> AxisSet {
+    (0..axis).chain(axis + 1..=last).chain([axis]).collect()
+}
+
+/// The inverse of [`to_last`].
+fn from_last(axis: usize, last: usize) -> AxisSet {
+    (0..axis).chain([last]).chain(axis..last).collect()
 }
 
 /// Gradient of softmax, `y (g - Σ g y)`, or with `log` of its logarithm, `g - e^y Σ g`.

@@ -45,10 +45,11 @@ impl Program {
                 ignore_index,
                 label_smoothing,
                 reduction,
+                axis,
                 ..
             }) => {
                 let options =
-                    CrossEntropy { weight: None, ignore_index, label_smoothing, reduction };
+                    CrossEntropy { weight: None, ignore_index, label_smoothing, reduction, axis };
                 x.cross_entropy(&xs[1], options)
             }
             Program::LayerNorm { eps, bias_alone: true } => x.layer_norm(None, xs.get(1), eps),
