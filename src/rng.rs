@@ -13,14 +13,18 @@
 //!    Box-Muller makes two from two and would leave half a pair at an odd boundary.
 //! 3. Only integer operations, IEEE +, −, ·, ÷, √ and the kernels' logarithm are used, which give
 //!    the same bits on every machine.
+//! 4. Vectors are drawn in chunks: words, then numbers of them, by `swath_kernels::draw_uniform` and
+//!    `draw_normal`.
 
-mod normal;
 mod philox;
 #[cfg(test)]
 mod tests;
 mod weighted;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use swath_kernels::{Drawn, Uniform, draw_normal, draw_uniform, philox_words};
 
 use crate::dtype::Element;
 use crate::error::{Error, Result, reserved};
@@ -126,6 +130,27 @@ impl Rng {
         low | u64::from(self.next_u32()) << 32
     }
 
+    /// Writes the words from position `first` on.
+    fn words(&self, first: u64, out: &mut [u32]) {
+        let RngState { seed, stream, .. } = self.state;
+        // Word 0 follows the last one.
+        let left = usize::try_from((u64::MAX - first).saturating_add(1)).unwrap_or(usize::MAX);
+        let (here, after) = out.split_at_mut(left.min(out.len()));
+        philox_words(seed, stream, first, here);
+        philox_words(seed, stream, 0, after);
+    }
+
+    /// A generator at the position of number `numbers`, of `words` words each, from here.
+    fn after(&self, numbers: usize, words: usize) -> Rng {
+        let position = self.state.position.wrapping_add(numbers as u64 * words as u64);
+        Rng::from_state(RngState { position, ..self.state })
+    }
+
+    /// Draws the first `count` of two words; the others are 0.
+    fn pair(&mut self, count: usize) -> [u32; 2] {
+        std::array::from_fn(|i| if i < count { self.next_u32() } else { 0 })
+    }
+
     fn block(&self, number: u64) -> [u32; 4] {
         let (seed, stream) = (self.state.seed, self.state.stream);
         let halves = |x: u64| [x as u32, (x >> 32) as u32];
@@ -146,7 +171,7 @@ impl Rng {
 
     /// Draws from the normal distribution with mean 0 and variance 1.
     pub fn normal<T: RandomFloat>(&mut self) -> T {
-        T::from_f64(normal::inverse_cdf(T::lower_tail(self)))
+        T::normal(self)
     }
 
     /// Draws `len` numbers from the uniform distribution over `range`, whose upper bound is
@@ -159,26 +184,25 @@ impl Rng {
         T::uniform_vec(self, len, range)
     }
 
-    fn uniform_body<T: RandomFloat>(&mut self, len: usize, range: Range<f64>) -> Result<Vec<T>> {
+    fn uniform_body<T: RandomFloat + Drawn>(
+        &mut self,
+        len: usize,
+        range: Range<f64>,
+    ) -> Result<Vec<T>> {
         let op = "rand";
-        let (low, high) = (T::from_f64(range.start), T::from_f64(range.end));
+        let [low, high] = [range.start, range.end].map(<T as Element>::from_f64);
         // Comparisons with a NaN bound are false.
-        let finite = low.to_f64().is_finite() && high.to_f64().is_finite();
+        let [from, to] = [low, high].map(Element::to_f64);
+        let finite = from.is_finite() && to.is_finite();
         if !(finite && low < high) {
             let reason = format!("the range {range:?} holds no {}", T::DTYPE);
             return Err(Error::InvalidArgument { op, reason });
         }
         let largest = high.before();
-        let (from, to) = (low.to_f64(), high.to_f64());
         // Half the width of a range does not overflow.
         let half_width = to * 0.5 - from * 0.5;
-        self.vec(op, len, WORD_COST.times(words::<T>()), &|rng, out| {
-            for x in out {
-                let unit = T::unit(rng).to_f64();
-                let value = T::from_f64(half_width * unit + from + half_width * unit);
-                *x = if value > largest { largest } else { value };
-            }
-        })
+        let range = Uniform { from, half_width, largest };
+        self.vec(op, len, WORD_COST.times(T::WORDS), &|words, out| draw_uniform(words, range, out))
     }
 
     /// Draws `len` numbers from the normal distribution with mean 0 and variance 1. Number `i`
@@ -190,33 +214,30 @@ impl Rng {
         T::normal_vec(self, len)
     }
 
-    fn normal_body<T: RandomFloat>(&mut self, len: usize) -> Result<Vec<T>> {
-        self.vec("randn", len, NORMAL_COST, &|rng, out| {
-            let len = out.len();
-            let mut out = out.iter_mut();
-            let emit = |x| _ = out.next().map(|y| *y = T::from_f64(x));
-            normal::for_each(len, || T::lower_tail(rng), emit);
-        })
+    fn normal_body<T: RandomFloat + Drawn>(&mut self, len: usize) -> Result<Vec<T>> {
+        self.vec("randn", len, NORMAL_COST, &|words, out| draw_normal(words, out))
     }
 
-    /// Fills a vector of `len` numbers, in parallel: `f` fills a chunk from a generator positioned
-    /// at its [`words`].
-    fn vec<T: RandomFloat>(
+    /// Fills a vector of `len` numbers, in parallel: `f` makes numbers of their words.
+    fn vec<T: Element + Drawn>(
         &mut self,
         op: &'static str,
         len: usize,
         cost: Cost,
-        f: &(dyn Fn(&mut Rng, &mut [T]) + Sync),
+        f: &(dyn Fn(&[u32], &mut [T]) + Sync),
     ) -> Result<Vec<T>> {
         let mut out = reserved(op, len)?;
-        out.resize(len, T::from_f64(0.0));
-        let state = self.state;
-        let after = |numbers: usize| {
-            let position = state.position.wrapping_add(numbers as u64 * words::<T>() as u64);
-            Rng::from_state(RngState { position, ..state })
-        };
-        for_each_chunk_mut(&mut out, CHUNK, cost, &|first, out| f(&mut after(first * CHUNK), out));
-        *self = after(len);
+        out.resize(len, T::ZERO);
+        let rng = &*self;
+        for_each_chunk_mut(&mut out, CHUNK, cost, &|first, out| {
+            let mut words = [0; 2 * CHUNK];
+            for (i, out) in (first..).zip(out.chunks_mut(CHUNK)) {
+                let words = &mut words[..out.len() * T::WORDS];
+                rng.words(rng.after(i * CHUNK, T::WORDS).state.position, words);
+                f(words, out);
+            }
+        });
+        *self = self.after(len, T::WORDS);
         Ok(out)
     }
 
@@ -233,16 +254,35 @@ impl Rng {
     /// assert!((1..=6).contains(&die));
     /// ```
     pub fn below(&mut self, n: u64) -> u64 {
-        let product = |word: u64| u128::from(word) * u128::from(n);
-        let mut wide = product(self.next_u64());
+        let mut wide = product(self.next_u64(), n);
         // Without rejection, 2^64 mod n words would make some results more likely.
         if (wide as u64) < n {
             let excess = n.wrapping_neg() % n;
             while (wide as u64) < excess {
-                wide = product(self.next_u64());
+                wide = product(self.next_u64(), n);
             }
         }
         (wide >> 64) as u64
+    }
+
+    /// Draws at most [`CHUNK`] integers as [`Rng::below`] does, integer i from `0..n` where `limits(i)` is
+    /// n and a number from `2^64 mod n` to n: one by one if a product is below it.
+    fn below_each(&mut self, out: &mut [i64], limits: impl Fn(usize) -> [u64; 2]) {
+        let mut words = [0; 2 * CHUNK];
+        let words = &mut words[..2 * out.len()];
+        self.words(self.state.position, words);
+        let mut is_accepted = true;
+        for (i, (x, word)) in out.iter_mut().zip(words.as_chunks::<2>().0).enumerate() {
+            let [n, least] = limits(i);
+            let wide = product(u64::from(word[0]) | u64::from(word[1]) << 32, n);
+            is_accepted &= wide as u64 >= least;
+            *x = (wide >> 64) as i64;
+        }
+        if is_accepted {
+            *self = self.after(out.len(), 2);
+        } else {
+            out.iter_mut().enumerate().for_each(|(i, x)| *x = self.below(limits(i)[0]) as i64);
+        }
     }
 
     /// Draws `len` integers from `range` with equal probabilities, one after the other by [`Rng::below`].
@@ -262,8 +302,27 @@ impl Rng {
             return Err(Error::InvalidArgument { op, reason });
         }
         let mut out = reserved(op, len)?;
+        out.resize(len, 0);
         let width = range.end.wrapping_sub(range.start) as u64;
-        out.extend((0..len).map(|_| range.start.wrapping_add(self.below(width) as i64)));
+        let limits = [width, width.wrapping_neg() % width];
+        let fill = |rng: &mut Rng, out: &mut [i64]| {
+            rng.below_each(out, |_| limits);
+            out.iter_mut().for_each(|x| *x = range.start.wrapping_add(*x));
+        };
+        // The first chunk after one with a rejected word begins at a later word, as do all that follow.
+        let (rng, moved) = (&*self, AtomicUsize::new(len));
+        for_each_chunk_mut(&mut out, CHUNK, INTEGER_COST, &|first, out| {
+            let mut here = rng.after(first * CHUNK, 2);
+            for (i, out) in (first..).zip(out.chunks_mut(CHUNK)) {
+                fill(&mut here, out);
+                if here != rng.after(i * CHUNK + out.len(), 2) {
+                    moved.fetch_min(i * CHUNK, Ordering::Relaxed);
+                }
+            }
+        });
+        let moved = moved.into_inner();
+        *self = self.after(moved, 2);
+        out[moved..].chunks_mut(CHUNK).for_each(|out| fill(self, out));
         Ok(out)
     }
 
@@ -284,23 +343,30 @@ impl Rng {
     pub fn permutation(&mut self, n: usize) -> Result<Vec<i64>> {
         let mut order = reserved("permutation", n)?;
         order.extend((0..n).map(|i| i as i64));
-        for last in (1..n).rev() {
-            order.swap(last, self.below(last as u64 + 1) as usize);
+        let (mut targets, mut last) = ([0; CHUNK], n.saturating_sub(1));
+        while last > 0 {
+            let targets = &mut targets[..CHUNK.min(last)];
+            self.below_each(targets, |i| [(last - i) as u64 + 1; 2]);
+            for &mut target in targets {
+                order.swap(last, target as usize);
+                last -= 1;
+            }
         }
         Ok(order)
     }
 }
 
-/// Number of 32-bit words per number.
-fn words<T>() -> usize {
-    size_of::<T>().div_ceil(4)
+/// The product whose upper half is a number from `0..n`.
+fn product(word: u64, n: u64) -> u128 {
+    u128::from(word) * u128::from(n)
 }
 
-/// Cost of drawing a word, and of a normal number.
-const WORD_COST: Cost = Cost(6_000);
-const NORMAL_COST: Cost = Cost(16_000);
+/// Picoseconds of drawing a word, a normal number, and an integer.
+const WORD_COST: Cost = Cost(1_500);
+const NORMAL_COST: Cost = Cost(3_500);
+const INTEGER_COST: Cost = Cost(3_000);
 
-/// Numbers per chunk of a thread: logarithms are computed for many at a time.
+/// Numbers per chunk: words are drawn, and logarithms computed, for many at a time.
 const CHUNK: usize = 256;
 
 /// The types that [`Rng`] draws directly: `f32` and `f64`. Sealed, as [`Element`] is.
@@ -313,9 +379,9 @@ pub trait RandomFloat: Element {
     /// Draws from `[0, 1)`.
     #[doc(hidden)]
     fn unit(rng: &mut Rng) -> Self;
-    /// Draws a point of the normal distribution.
+    /// Draws from the normal distribution.
     #[doc(hidden)]
-    fn lower_tail(rng: &mut Rng) -> Tail;
+    fn normal(rng: &mut Rng) -> Self;
     /// The next smaller value.
     #[doc(hidden)]
     fn before(self) -> Self;
@@ -326,28 +392,17 @@ pub trait RandomFloat: Element {
     fn normal_vec(rng: &mut Rng, len: usize) -> Result<Vec<Self>>;
 }
 
-/// A point of a symmetric distribution: the tail probability beyond it, in (0, ½], and its sign.
-/// Two fields because `1 - p` would be inaccurate for the upper tail.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct Tail {
-    p: f64,
-    negative: bool,
-}
-
 macro_rules! random_float {
-    ($Float:ident, $Word:ident, $next:ident) => {
+    ($Float:ident) => {
         impl RandomFloat for $Float {
             fn unit(rng: &mut Rng) -> Self {
-                const DIGITS: u32 = $Float::MANTISSA_DIGITS;
-                (rng.$next() >> ($Word::BITS - DIGITS)) as $Float / (1u64 << DIGITS) as $Float
+                $Float::unit_of(&rng.pair($Float::WORDS)) as $Float
             }
 
-            fn lower_tail(rng: &mut Rng) -> Tail {
-                let word = rng.$next();
-                let magnitude = (word & ($Word::MAX >> 1)) as f64;
-                let p = (magnitude + 0.5) / (1u128 << $Word::BITS) as f64;
-                Tail { p, negative: word >> ($Word::BITS - 1) == 1 }
+            fn normal(rng: &mut Rng) -> Self {
+                let mut y = [0.0];
+                draw_normal(&rng.pair($Float::WORDS)[..$Float::WORDS], &mut y);
+                y[0]
             }
 
             fn before(self) -> Self {
@@ -364,5 +419,5 @@ macro_rules! random_float {
         }
     };
 }
-random_float!(f32, u32, next_u32);
-random_float!(f64, u64, next_u64);
+random_float!(f32);
+random_float!(f64);

@@ -1,5 +1,5 @@
-//! Words of Philox4x32-10, a counter-based generator (Salmon, Moraes, Dror, Shaw, SC '11), and
-//! dropout, which generates them on the fly.
+//! Words of Philox4x32-10, a counter-based generator (Salmon, Moraes, Dror, Shaw, SC '11), numbers made
+//! of words, and dropout, which generates them on the fly.
 //!
 //! ```text
 //! word(seed, stream, i) = lane i mod 4 of philox4x32_10(key: seed, counter: (i / 4, stream))
@@ -10,10 +10,15 @@
 //! 2. [`GROUP`] counters go through the rounds together, as arrays that the compiler vectorises for
 //!    the instruction set that was entered. Integer operations are exact, so the words are the same
 //!    on each.
+//! 3. A word is the lower half of a 64-bit lane, whose upper half is arbitrary: the instruction that
+//!    multiplies reads lower halves alone.
+
+mod draw;
 
 use core::mem::MaybeUninit;
 
 use crate::simd::{ElementTask, Float, Lanes, Simd, Task};
+pub use draw::{Drawn, Uniform};
 
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
@@ -34,30 +39,32 @@ impl Words {
     /// Returns the words of counters `number..number + GROUP`.
     #[inline(always)]
     fn group(self, number: u64) -> [u32; WORDS] {
+        const LOW: u64 = u32::MAX as u64;
         let halves = |x: u64| [x as u32, (x >> 32) as u32];
         let (stream, mut key) = (halves(self.stream), halves(self.seed));
         let (mut a, mut b) = ([0; GROUP], [0; GROUP]);
-        let (mut c, mut d) = ([stream[0]; GROUP], [stream[1]; GROUP]);
+        let (mut c, mut d) = ([u64::from(stream[0]); GROUP], [u64::from(stream[1]); GROUP]);
         for i in 0..GROUP {
-            [a[i], b[i]] = halves(number.wrapping_add(i as u64));
+            a[i] = number.wrapping_add(i as u64);
+            b[i] = a[i] >> 32;
         }
         for _ in 0..10 {
             for i in 0..GROUP {
-                let left = u64::from(MULTIPLIERS[0]) * u64::from(a[i]);
-                let right = u64::from(MULTIPLIERS[1]) * u64::from(c[i]);
-                a[i] = (right >> 32) as u32 ^ b[i] ^ key[0];
-                c[i] = (left >> 32) as u32 ^ d[i] ^ key[1];
-                b[i] = right as u32;
-                d[i] = left as u32;
+                let left = u64::from(MULTIPLIERS[0]) * (a[i] & LOW);
+                let right = u64::from(MULTIPLIERS[1]) * (c[i] & LOW);
+                a[i] = right >> 32 ^ b[i] ^ u64::from(key[0]);
+                c[i] = left >> 32 ^ d[i] ^ u64::from(key[1]);
+                b[i] = right;
+                d[i] = left;
             }
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
         let mut words = [0; WORDS];
         for i in 0..GROUP {
-            words[4 * i] = a[i];
-            words[4 * i + 1] = b[i];
-            words[4 * i + 2] = c[i];
-            words[4 * i + 3] = d[i];
+            words[4 * i] = a[i] as u32;
+            words[4 * i + 1] = b[i] as u32;
+            words[4 * i + 2] = c[i] as u32;
+            words[4 * i + 3] = d[i] as u32;
         }
         words
     }

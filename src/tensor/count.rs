@@ -113,13 +113,18 @@ impl<B: Backend> Tensor<B> {
         let wide = B::wide(Some(x.data()));
         let ends = Tensor::linspace_as(range.start, range.end, bins + 1, wide);
         let ends = ends.map_err(|error| error.named(op))?;
+        // The last interval contains its upper end.
+        let end = match wide {
+            DType::F64 => Tensor::full(1, range.end.next_up())?,
+            _ => Tensor::full(1, (range.end as f32).next_up())?,
+        };
+        let ends = Tensor::cat(&[&ends.narrow(0, 0, bins)?, &end], 0)?;
         let x = x.detach().to_dtype(wide)?.reshape(x.numel())?;
         // 0 is below the range, and NaN is above it.
         let bin = x.searchsorted_right(&ends).map_err(|error| error.named(op))?;
-        let last = Tensor::full((), bins as i64)?;
-        let bin = Tensor::where_cond(&x.eq(range.end)?, &last, &bin)?;
-        let counts = bin.bincount(bins + 2).map_err(|error| error.named(op))?;
-        counts.narrow(0, 1, bins)?.contiguous()
+        let ones = Tensor::ones(1, DType::I64)?.broadcast_to(bin.shape())?;
+        let counts = Tensor::zeros(bins + 2, DType::I64)?.scatter_add(0, &bin, &ones);
+        counts.map_err(|error| error.named(op))?.narrow(0, 1, bins)?.contiguous()
     }
 
     /// Draws `n` indices from the last axis, `[…, c]` to `[…, n]`, `I64`, with replacement: each index i with

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use half::{bf16, f16};
+
 use crate::backend::{Backend, check_len};
 use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result, reserved};
@@ -312,11 +314,12 @@ impl<B: Backend> Tensor<B> {
         shape.validate("rand")?;
         let values =
             rng.uniform_vec::<f32>(shape.numel(), range).map_err(|error| error.of_shape(&shape))?;
-        Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
+        Ok(Tensor::from_data(B::adopt_host(HostData::F32(values), shape)?))
     }
 
     /// Draws from the uniform distribution over `range`, whose end is excluded, with the shape and dtype of this tensor.
-    /// Numbers of 16 bits are rounded from `f32`, possibly to the end of the range.
+    /// The bounds are rounded to the dtype first; numbers of 16 bits are rounded from `f32`, those that would become the
+    /// end of the range to the number below it.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -334,9 +337,24 @@ impl<B: Backend> Tensor<B> {
             DType::F64 => {
                 Tensor::from_vec(rng.uniform_vec::<f64>(self.numel(), range)?, self.shape())
             }
-            dtype => Tensor::rand(self.shape(), range, rng)?.to_dtype(dtype),
+            DType::F16 => {
+                let [from, end] = [range.start, range.end].map(f16::from_f64);
+                let largest = f16::from_bits(before(end.to_bits())).to_f64();
+                self.rand_rounded(from.to_f64()..end.to_f64(), largest, rng)
+            }
+            DType::BF16 => {
+                let [from, end] = [range.start, range.end].map(bf16::from_f64);
+                let largest = bf16::from_bits(before(end.to_bits())).to_f64();
+                self.rand_rounded(from.to_f64()..end.to_f64(), largest, rng)
+            }
+            _ => Tensor::rand(self.shape(), range, rng),
         };
         drawn().map_err(|error| error.of_shape(self.shape()).named(op))
+    }
+
+    /// Numbers of 16 bits from a range whose bounds have that dtype; `largest` is the last below its end.
+    fn rand_rounded(&self, range: Range<f64>, largest: f64, rng: &mut Rng) -> Result<Self> {
+        Tensor::rand(self.shape(), range, rng)?.to_dtype(self.dtype())?.minimum(largest)
     }
 
     /// Draws integers from `range` with equal probabilities, with dtype `I64`.
@@ -355,7 +373,7 @@ impl<B: Backend> Tensor<B> {
         shape.validate("randint")?;
         let values =
             rng.integer_vec(shape.numel(), range).map_err(|error| error.of_shape(&shape))?;
-        Ok(Tensor::from_data(B::from_host(HostData::I64(values), shape)?))
+        Ok(Tensor::from_data(B::adopt_host(HostData::I64(values), shape)?))
     }
 
     /// Like [`randint`](Tensor::randint), with the given dtype. Floats are rounded.
@@ -396,6 +414,16 @@ impl<B: Backend> Tensor<B> {
         shape.validate("randn")?;
         let values =
             rng.normal_vec::<f32>(shape.numel()).map_err(|error| error.of_shape(&shape))?;
-        Ok(Tensor::from_data(B::from_host(HostData::F32(values), shape)?))
+        Ok(Tensor::from_data(B::adopt_host(HostData::F32(values), shape)?))
+    }
+}
+
+/// The bits of the next smaller 16-bit float.
+fn before(bits: u16) -> u16 {
+    const SIGN: u16 = 1 << 15;
+    match bits {
+        0 | SIGN => SIGN | 1,
+        _ if bits & SIGN == 0 => bits - 1,
+        _ => bits + 1,
     }
 }

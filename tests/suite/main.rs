@@ -21,6 +21,7 @@ mod destructors;
 mod distributed;
 mod drawn_convolutions;
 mod drawn_programs;
+mod draws;
 mod edges;
 mod einsum;
 mod errors;

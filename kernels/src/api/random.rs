@@ -1,10 +1,11 @@
-//! Random words addressed by position, and dropout.
+//! Random words addressed by position, numbers made of them, and dropout.
 
 use super::call::{Call, Rows, Work};
+use super::same_len;
 use crate::dispatch::run;
 use crate::map::rows::places;
 use crate::output::Output;
-use crate::random::{Dropout, DropoutFactors, DropoutTask, Fill, Words};
+use crate::random::{Drawn, Dropout, DropoutFactors, DropoutTask, Fill, Uniform, Words};
 
 /// Writes the words of a stream, from word number `first` on.
 ///
@@ -15,6 +16,41 @@ use crate::random::{Dropout, DropoutFactors, DropoutTask, Fill, Words};
 /// ```
 pub fn philox_words(seed: u64, stream: u64, first: u64, out: &mut [u32]) {
     run(Fill { words: Words { seed, stream }, first, out });
+}
+
+/// Makes numbers of a uniform distribution over a range, each of its own `E::WORDS` words.
+///
+/// ```
+/// let range = swath_kernels::Uniform { from: -1.0, half_width: 1.0, largest: 1f32.next_down() };
+/// let mut y = [0f32; 3];
+/// swath_kernels::draw_uniform(&[0, 1 << 31, u32::MAX], range, &mut y);
+/// assert_eq!(y, [-1.0, 0.0, 1.0 - 2f32.powi(-23)]);
+/// ```
+///
+/// # Panics
+/// Unless there are `E::WORDS` words per number.
+#[track_caller]
+pub fn draw_uniform<E: Drawn>(words: &[u32], range: Uniform<E>, y: &mut [E]) {
+    same_len("draw_uniform", words.len(), E::WORDS * y.len());
+    E::uniform_of(words, range, y);
+}
+
+/// Makes numbers of the normal distribution with mean 0 and variance 1, each of its own `E::WORDS` words:
+/// the inverse cumulative distribution function at a uniform number. The largest magnitude is 6.34 for
+/// `f32` and 9.15 for `f64`.
+///
+/// ```
+/// let mut y = [0f32; 2];
+/// swath_kernels::draw_normal(&[1 << 30, 3 << 30], &mut y);
+/// assert_eq!(y, [0.6744898, -0.6744898]);
+/// ```
+///
+/// # Panics
+/// Unless there are `E::WORDS` words per number.
+#[track_caller]
+pub fn draw_normal<E: Drawn>(words: &[u32], y: &mut [E]) {
+    same_len("draw_normal", words.len(), E::WORDS * y.len());
+    E::normal_of(words, y);
 }
 
 /// Dropout: `y = x · 1/(1 - p)` for the elements that are kept, and `x · 0` for the others, so that a

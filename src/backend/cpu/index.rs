@@ -279,14 +279,24 @@ pub(super) fn scatter(
     Ok(out.finish())
 }
 
-/// Copies the rows of the source to their targets: to each the last that has it.
+/// Copies the rows of the source to their targets: to each the last that has it. Rows of one element are copied
+/// in order, each block by one thread.
 fn assign_rows<T: Pod + Send + Sync>(
-    &Rows { below, .. }: &Rows,
+    &Rows { above, below }: &Rows,
     extent: usize,
     values: &[i64],
     source: &[T],
     y: &mut [T],
 ) {
+    if below == 1 {
+        let (cost, out) = (Cost(ADD_ONE_COST).times(values.len()), Band::new(y, extent));
+        return for_each_band(above, cost, out, |range, y| {
+            let source = source[range.start * values.len()..].chunks_exact(values.len());
+            for (y, source) in y.chunks_exact_mut(extent).zip(source) {
+                values.iter().zip(source).for_each(|(&target, &x)| y[target as usize] = x);
+            }
+        });
+    }
     let mut rows = Buffer::scratch(extent * size_of::<i64>());
     let rows = rows.as_slice_mut::<i64>();
     rows.fill(-1);

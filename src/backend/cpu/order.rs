@@ -159,6 +159,15 @@ pub(super) fn search_sorted(
     for_dtype!(values.dtype(), T => {
         type Stored = <T as Element>::Stored;
         let (sorted, values) = (sorted.run::<Stored>(), values.run::<Stored>());
+        let wide = |x: Stored| T::from_stored(x).to_f64();
+        if let Some(steps) = Steps::new(sorted, values.len(), wide) {
+            for_each_chunk_mut(out.elements::<i64>(), 1, Cost(STEP_COST), &|first, places| {
+                for (place, &value) in places.iter_mut().zip(&values[first..]) {
+                    *place = steps.search(sorted, value, wide(value), right) as i64;
+                }
+            });
+            return Ok(out.finish());
+        }
         for_each_chunk_mut(out.elements::<i64>(), 1, cost, &|first, places| {
             for (i, place) in (first..).zip(places) {
                 let (row, value) = (&sorted[i / per_row * n..][..n], values[i]);
@@ -189,6 +198,39 @@ fn may_exceed<T: Keyed>(block: &[T], best: T, largest: T::Key, op: Extremum) -> 
         _ if size_of::<T>() == 2 => any!(|x| x.key(T::flip(op == Extremum::Min)) > largest),
         Extremum::Max => any!(|x| !(x <= best)),
         Extremum::Min => any!(|x| !(x >= best)),
+    }
+}
+
+/// Even steps of a sorted row, of which interpolation finds each place within one.
+struct Steps {
+    first: f64,
+    per_unit: f64,
+}
+
+impl Steps {
+    /// `None` unless the row `[n]` is finite and its steps nearly even, and there are enough values for the check to pay.
+    fn new<T: Copy>(row: &[T], values: usize, wide: impl Fn(T) -> f64) -> Option<Steps> {
+        let (&[first, .., last], n) = (row, row.len()) else { return None };
+        let (first, last) = (wide(first), wide(last));
+        let steps = Steps { first, per_unit: (n - 1) as f64 / (last - first) };
+        let is_near = |(i, &x): (usize, &T)| {
+            let at = (wide(x) - first) * steps.per_unit;
+            at >= i as f64 - 1.0 && at < i as f64 + 1.0
+        };
+        (n <= values / 4 && row.iter().enumerate().all(is_near)).then_some(steps)
+    }
+
+    /// The place of `value`, which is `wide` as `f64`.
+    #[inline]
+    fn search<T: PartialOrd + Copy>(&self, row: &[T], value: T, wide: f64, right: bool) -> usize {
+        if wide.is_nan() {
+            return row.len();
+        }
+        // Rounding is monotonic, so that the element below the value is this one or next to it.
+        let at = ((wide - self.first) * self.per_unit) as usize;
+        let at = at.min(row.len() - 1);
+        let is_before = |i: usize| row.get(i).is_some_and(|x| *x < value || right && *x == value);
+        at + usize::from(is_before(at)) + usize::from(is_before(at + 1))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use half::{bf16, f16};
 use swath_kernels::{
-    Adam, Angle, Arg, Compare, Comparison, Convert, Dropout, Function, NumberTest, Rows, Select,
-    Sgd, Stored, Truth, adam, compare, convert, dropout, dropout_factors, math, nonzero,
-    philox_words, select, sgd, sincos, test_numbers, with_place,
+    Adam, Angle, Arg, Compare, Comparison, Convert, Drawn, Dropout, Function, NumberTest, Rows,
+    Select, Sgd, Stored, Truth, Uniform, adam, compare, convert, draw_normal, draw_uniform,
+    dropout, dropout_factors, math, nonzero, philox_words, select, sgd, sincos, test_numbers,
+    with_place,
 };
 
 use super::{Call, Cell, any, call, changed, input, numbers, output};
@@ -23,7 +24,23 @@ pub fn calls(len: usize) -> Vec<Call> {
         let run = move |[y]: [&mut super::Part<'_>; 1]| philox_words(7, 3, first, y.of());
         calls.push(call::<u32, 1>("philox_words", format!("from {first}"), slots, run).prefix());
     }
+    draws::<f32>(&mut calls, len);
+    draws::<f64>(&mut calls, len);
     calls
+}
+
+fn draws<E: Cell + Drawn>(calls: &mut Vec<Call>, len: usize) {
+    let words = any::<u32>(E::WORDS * len, 4);
+    let range = Uniform { from: -2.0, half_width: 1.5, largest: E::from_f64(0.875) };
+    let run: [(&str, fn(&[u32], Uniform<E>, &mut [E])); 2] =
+        [("draw_uniform", draw_uniform), ("draw_normal", |words, _, y| draw_normal(words, y))];
+    for (name, run) in run {
+        let slots = [input(&words), output::<E>(len)];
+        calls.push(
+            call::<E, 2>(name, "", slots, move |[words, y]| run(words.of(), range, y.of()))
+                .prefix(),
+        );
+    }
 }
 
 fn of_real<E: Cell + Rows + Stored + Angle>(calls: &mut Vec<Call>, len: usize) {
