@@ -135,6 +135,21 @@ fn softmaxes_of_columns<E: Cell + Rows>(calls: &mut Vec<Call>, shape: [usize; 2]
     }
 }
 
+fn columns_of<'a, E>(
+    logits: &'a [E],
+    targets: &'a [i64],
+    (stride, classes, label_smoothing): (usize, usize, f64),
+) -> CrossEntropyColumns<'a, E> {
+    CrossEntropyColumns {
+        logits,
+        stride,
+        classes,
+        targets,
+        ignore_index: Some(-100),
+        label_smoothing,
+    }
+}
+
 fn cross_entropies_of_columns<E: Cell + Rows>(calls: &mut Vec<Call>, shape: [usize; 2]) {
     let [classes, cols] = shape;
     let stride = cols + 1;
@@ -143,19 +158,12 @@ fn cross_entropies_of_columns<E: Cell + Rows>(calls: &mut Vec<Call>, shape: [usi
     let x = input(&numbers::<E>(span(shape, stride), 1)).at_least();
     for label_smoothing in [0.0, 0.1] {
         let variant = format!("{shape:?} {label_smoothing}");
-        let columns = move |logits, targets| CrossEntropyColumns::<'_, E> {
-            logits,
-            stride,
-            classes,
-            targets,
-            ignore_index: Some(-100),
-            label_smoothing,
-        };
+        let options = (stride, classes, label_smoothing);
         let of_columns = output::<E>(cols);
         let slots =
             [x.clone(), input(&targets), of_columns.clone(), of_columns.clone(), of_columns];
         let run = move |[x, targets, losses, largest, rest]: [&mut Part<'_>; 5]| {
-            let columns = columns(x.of(), targets.of());
+            let columns = columns_of::<E>(x.of(), targets.of(), options);
             k::cross_entropy_columns(columns, losses.of(), largest.of(), rest.of());
         };
         calls.push(call::<E, 5>("cross_entropy_columns", &*variant, slots, run));
@@ -163,7 +171,7 @@ fn cross_entropies_of_columns<E: Cell + Rows>(calls: &mut Vec<Call>, shape: [usi
         let dx = output::<E>(classes * cols).at_least();
         let slots = [x.clone(), input(&targets), g, largest, rest, dx];
         let run = move |[x, targets, g, largest, rest, dx]: [&mut Part<'_>; 6]| {
-            let columns = columns(x.of(), targets.of());
+            let columns = columns_of::<E>(x.of(), targets.of(), options);
             let (largest, rest) = (largest.of(), rest.of());
             k::cross_entropy_grad_columns(columns, g.of(), largest, rest, matrix(dx, shape));
         };
