@@ -160,7 +160,8 @@ pub(super) fn search_sorted(
         type Stored = <T as Element>::Stored;
         let (sorted, values) = (sorted.run::<Stored>(), values.run::<Stored>());
         let wide = |x: Stored| T::from_stored(x).to_f64();
-        if let Some(steps) = Steps::new(sorted, values.len(), wide) {
+        let is_one_row = sorted.len() == n;
+        if is_one_row && let Some(steps) = Steps::new(sorted, values.len(), wide) {
             for_each_chunk_mut(out.elements::<i64>(), 1, Cost(STEP_COST), &|first, places| {
                 for (place, &value) in places.iter_mut().zip(&values[first..]) {
                     *place = steps.search(sorted, value, wide(value), right) as i64;
