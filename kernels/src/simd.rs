@@ -254,19 +254,6 @@ pub trait Lanes<E: Float>: Token {
     /// # Safety
     /// `src` is valid for reads of `LANES` elements (any alignment of `E`).
     unsafe fn load(self, src: *const E) -> Self::V;
-    /// Reads N rows of N elements, as many as there are lanes, and returns their columns.
-    ///
-    /// # Safety
-    /// Each pointer is valid for reads of N elements.
-    #[inline(always)]
-    unsafe fn load_transposed<const N: usize>(self, rows: [*const E; N]) -> [Self::V; N] {
-        let mut square = [self.splat(E::ZERO); N];
-        for i in 0..N {
-            // SAFETY: the caller promises the elements.
-            square[i] = unsafe { self.load(rows[i]) };
-        }
-        Self::V::transpose(square)
-    }
     /// Reads `count < LANES` elements; the other lanes are zero and their memory is not touched.
     ///
     /// # Safety

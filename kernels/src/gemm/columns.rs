@@ -1,4 +1,4 @@
-//! Few rows of A and a B whose columns are contiguous: groups of LANES columns, over all of k.
+//! Few rows of A and a B whose columns are contiguous: LANES columns at a time, over all of k.
 //!
 //! ```text
 //!   Bᵀ  [▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒]  column j       LANES streams, each read once, in order
@@ -9,8 +9,7 @@
 //!
 //! Nothing is packed, because so few rows would not repay the stores. Sums over the blocks of k
 //! stay in registers until the columns are done. The streams are prefetched, and near their end
-//! those of the next columns. One or two rows have too few sums to hide the latency of a fused
-//! multiply-add; several groups of columns then take turns at each square ([`groups`]).
+//! those of the next columns.
 
 use super::KC;
 use super::cache::hardware_prefetches;
@@ -19,7 +18,6 @@ use super::matrix::{MatMut, MatRef, step};
 use super::pack::{self, Copied};
 use super::tile::each;
 use super::workspace::Workspace;
-use crate::copy::LINE;
 use crate::dispatch::isa;
 use crate::simd::sealed::Sealed as _;
 use crate::simd::{ElementTask, Float, Isa, Lanes, MAX_LANES, Vector};
@@ -29,33 +27,12 @@ const fn most_rows(isa: Isa) -> usize {
     if isa.has_32_registers() { 8 } else { 4 }
 }
 
-/// The fewest columns of a product that [`Small`](super::Small) could compute, too: it transposes
-/// B into memory first, which pays from 5 rows on.
-const FEW_COLUMNS: usize = 16;
-const FEW_ROWS: usize = 4;
-
-/// Groups of columns in turn: one square takes a chain of `lanes` fused multiply-adds per row.
-const fn groups(lanes: usize, rows: usize) -> usize {
-    match (lanes, rows) {
-        (1, _) => 1,
-        (..=8, 1) => 4,
-        (_, 1 | 2) => 2,
-        _ => 1,
-    }
-}
-
 /// Prefetch distance in elements of `T`: 1 KiB, for `f64` 2. Prefetches go to L2, unless the
 /// hardware prefetcher suffices ([`hardware_prefetches`]), because the cache lines of all columns
 /// may share one set of L1. On Zen 4 this takes .51 to 1.18 of the time of prefetching into L1; see
 /// docs/lab/kernels.md.
 const fn ahead<T: Factor>() -> usize {
     256 * size_of::<T::Sum>() / size_of::<T>()
-}
-
-/// Values of k in a cache line of B, which each group computes together: the lines of all columns
-/// may share one set of L1.
-const fn line<T: Factor>() -> usize {
-    LINE / size_of::<T>()
 }
 
 /// Elements of A up to which its rows are copied together: at a power of two, their lines and those
@@ -81,15 +58,6 @@ impl<'a, T: Factor> ColumnsOfB<'a, T> {
         let few_rows = (1..=most_rows(isa())).contains(&m);
         let a_fits = T::IS_SUM && a.strides[1] == 1 || m.saturating_mul(k) <= COPIED_LEN;
         few_rows && a_fits && a.shape[1] > 0 && b.strides[0] == 1 && c.strides[1] == 1
-    }
-
-    /// True if the product is computed faster this way than by [`Small`](super::Small).
-    #[inline]
-    pub(super) fn beats_small(a: &MatRef<'_, T>, b: &MatRef<'_, T>) -> bool {
-        a.shape[0] <= FEW_ROWS
-            && b.shape[1] >= FEW_COLUMNS
-            && b.strides[0] == 1
-            && b.strides[1] != 1
     }
 
     pub(super) fn new(
@@ -133,19 +101,15 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
             }
         };
         let prefetches_l1 = hardware_prefetches();
-        let mut left = 0;
-        while left < n {
-            let turns = groups(S::LANES, m);
-            let turns = if n - left < turns * S::LANES { 1 } else { turns };
+        for left in (0..n).step_by(S::LANES) {
             let group = ColumnGroup {
                 rows: if const { S::LANES == 1 } { 1 } else { m },
-                turns,
                 a: a_data,
                 a_row,
                 b: step(b.data.cast_mut(), left, b.strides[1]).cast_const(),
                 b_column: b.strides[1],
                 depth: k,
-                columns: (turns * S::LANES).min(n - left),
+                columns: S::LANES.min(n - left),
                 alpha,
                 beta,
                 bias: bias.map(|bias| bias.as_ptr().wrapping_add(left)),
@@ -160,21 +124,17 @@ impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
                     ..group
                 };
                 // SAFETY: A (or its copy) and C have m rows, at most `most_rows`, as `fits` has
-                // checked; columns `left..left + columns` are in B, C and the bias, and are whole
-                // groups if there are several.
+                // checked; columns `left..left + columns` are in B, C and the bias.
                 unsafe { part.run(simd) };
             }
-            left += group.columns;
         }
     }
 }
 
-/// Up to LANES columns of B, or several groups of LANES in turn, for all rows of A.
+/// Up to LANES columns of B, for all rows of A.
 #[derive(Clone, Copy)]
 struct ColumnGroup<T: Factor> {
     rows: usize,
-    /// Groups of columns.
-    turns: usize,
     /// Rows are `a_row` apart; k is contiguous.
     a: *const T::Sum,
     a_row: isize,
@@ -195,9 +155,8 @@ struct ColumnGroup<T: Factor> {
 
 impl<T: Factor> ColumnGroup<T> {
     /// # Safety
-    /// - there are `1..=most_rows(S::ISA)` rows, 1 if a vector has one lane;
-    /// - `turns` is 1 and there are `1..=LANES` columns, or it is [`groups`] of the rows and there
-    ///   are as many times LANES columns;
+    /// - there are `1..=most_rows(S::ISA)` rows, 1 if a vector has one lane, and `1..=LANES`
+    ///   columns;
     /// - `a` is valid for reads of `rows` rows, `b` of `columns` columns, `depth` elements each;
     /// - `c` is valid for writes and, unless beta is zero, for reads of `columns` elements per row;
     ///   `bias` for reads of `columns` elements.
@@ -205,23 +164,16 @@ impl<T: Factor> ColumnGroup<T> {
     unsafe fn run<S: Lanes<T::Sum>>(self, simd: S) {
         // SAFETY: the caller promises the same.
         unsafe {
-            match (self.rows, self.turns) {
-                (1, 1) => T::Sum::call(simd, Columns::<T, 1, 1>(self)),
+            match self.rows {
+                1 => T::Sum::call(simd, Columns::<T, 1>(self)),
                 _ if const { S::LANES == 1 } => core::hint::unreachable_unchecked(),
-                (1, 2) if const { groups(S::LANES, 1) == 2 } => {
-                    T::Sum::call(simd, Columns::<T, 1, 2>(self));
+                2 => T::Sum::call(simd, Columns::<T, 2>(self)),
+                3 | 4 => T::Sum::call(simd, Columns::<T, 4>(self)),
+                5 | 6 if const { most_rows(S::ISA) >= 6 } => {
+                    T::Sum::call(simd, Columns::<T, 6>(self));
                 }
-                (1, 4) if const { groups(S::LANES, 1) == 4 } => {
-                    T::Sum::call(simd, Columns::<T, 1, 4>(self));
-                }
-                (2, 2) => T::Sum::call(simd, Columns::<T, 2, 2>(self)),
-                (2, _) => T::Sum::call(simd, Columns::<T, 2, 1>(self)),
-                (3 | 4, _) => T::Sum::call(simd, Columns::<T, 4, 1>(self)),
-                (5 | 6, _) if const { most_rows(S::ISA) >= 6 } => {
-                    T::Sum::call(simd, Columns::<T, 6, 1>(self));
-                }
-                (7 | 8, _) if const { most_rows(S::ISA) >= 8 } => {
-                    T::Sum::call(simd, Columns::<T, 8, 1>(self));
+                7 | 8 if const { most_rows(S::ISA) >= 8 } => {
+                    T::Sum::call(simd, Columns::<T, 8>(self));
                 }
                 _ => core::hint::unreachable_unchecked(),
             }
@@ -229,11 +181,10 @@ impl<T: Factor> ColumnGroup<T> {
     }
 }
 
-/// At most M rows of A and G groups of columns, as a separate function; missing rows repeat the
-/// last one.
-struct Columns<T: Factor, const M: usize, const G: usize>(ColumnGroup<T>);
+/// At most M rows of A, as a separate function; missing rows repeat the last one.
+struct Columns<T: Factor, const M: usize>(ColumnGroup<T>);
 
-impl<T: Factor, const M: usize, const G: usize> ElementTask<T::Sum> for Columns<T, M, G> {
+impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
     type Home = Self;
     type Output = ();
 
@@ -244,11 +195,11 @@ impl<T: Factor, const M: usize, const G: usize> ElementTask<T::Sum> for Columns<
         // number of lanes, as asserted above.
         unsafe {
             match const { S::LANES } {
-                16 => self.0.sweep::<S, M, 16, G>(simd),
-                8 => self.0.sweep::<S, M, 8, G>(simd),
-                4 => self.0.sweep::<S, M, 4, G>(simd),
-                2 => self.0.sweep::<S, M, 2, G>(simd),
-                _ => self.0.sweep::<S, M, 1, G>(simd),
+                16 => self.0.sweep::<S, M, 16>(simd),
+                8 => self.0.sweep::<S, M, 8>(simd),
+                4 => self.0.sweep::<S, M, 4>(simd),
+                2 => self.0.sweep::<S, M, 2>(simd),
+                _ => self.0.sweep::<S, M, 1>(simd),
             }
         }
     }
@@ -256,83 +207,56 @@ impl<T: Factor, const M: usize, const G: usize> ElementTask<T::Sum> for Columns<
 
 impl<T: Factor> ColumnGroup<T> {
     /// # Safety
-    /// See [`ColumnGroup::run`], for at most M rows and G groups; N is the number of lanes.
+    /// See [`ColumnGroup::run`], for at most M rows; N is the number of lanes.
     #[inline(always)]
-    unsafe fn sweep<S: Lanes<T::Sum>, const M: usize, const N: usize, const G: usize>(
-        &self,
-        simd: S,
-    ) {
+    unsafe fn sweep<S: Lanes<T::Sum>, const M: usize, const N: usize>(&self, simd: S) {
         let offsets = self.offsets::<N>();
         let mut a_rows = [0; M];
         each!(i in M => {
             a_rows[i] = i.min(self.rows - 1) as isize * self.a_row;
         });
-        let mut bases = [self.b; G];
-        each!(g in G => {
-            bases[g] = step(self.b.cast_mut(), g * N, self.b_column).cast_const();
-        });
-        let mut sums = [[simd.splat(T::Sum::ZERO); M]; G];
+        let mut sums = [simd.splat(T::Sum::ZERO); M];
         let mut at = 0;
         while at < self.depth {
-            let mut acc = [[simd.splat(T::Sum::ZERO); M]; G];
+            let mut acc = [simd.splat(T::Sum::ZERO); M];
             let (from, end) = (at, self.depth.min(at + KC));
             // SAFETY: a square has N more values of k in the block, the last one fewer, and p is
             // one of them.
             unsafe {
                 while end - at >= N {
-                    let stop = match const { line::<T>() / N } {
-                        0 | 1 => at + N,
-                        squares => at + N * squares.min((end - at) / N),
-                    };
-                    each!(g in G => {
-                        let mut p = at;
-                        while p < stop {
-                            let a = self.a.wrapping_add(p);
-                            let square = self.square::<S, N, G>(simd, bases[g], &offsets, p);
-                            // Unrolled by hand: the loop is too long for the compiler to unroll,
-                            // which would put the square into memory.
-                            macro_rules! steps {
-                                ($($p:literal)*) => {$(
-                                    if const { $p < N } {
-                                        let a = a.wrapping_add($p);
-                                        let b = square[$p];
-                                        self.add_step(simd, a, &a_rows, b, &mut acc[g]);
-                                    }
-                                )*};
+                    let (a, square) = (self.a.wrapping_add(at), self.square(simd, &offsets, at));
+                    // Unrolled by hand: the loop is too long for the compiler to unroll, which
+                    // would put the square into memory.
+                    macro_rules! steps {
+                        ($($p:literal)*) => {$(
+                            if const { $p < N } {
+                                self.add_step(simd, a.wrapping_add($p), &a_rows, square[$p], &mut acc);
                             }
-                            steps!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-                            p += N;
-                        }
-                    });
-                    at = stop;
+                        )*};
+                    }
+                    steps!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+                    at += N;
                 }
                 if at < end {
                     let (a, rest) = (self.a.wrapping_add(at), end - at);
-                    each!(g in G => {
-                        let square = self.last_square(simd, bases[g], &offsets, at, rest);
-                        let mut p = 0;
-                        while p < rest {
-                            let a = a.wrapping_add(p);
-                            self.add_step(simd, a, &a_rows, square[p], &mut acc[g]);
-                            p += 1;
-                        }
-                    });
+                    let square = self.last_square(simd, &offsets, at, rest);
+                    let mut p = 0;
+                    while p < rest {
+                        self.add_step(simd, a.wrapping_add(p), &a_rows, square[p], &mut acc);
+                        p += 1;
+                    }
                     at = end;
                 }
             }
-            each!(g in G => {
-                each!(i in M => {
-                    sums[g][i] = if from == 0 { acc[g][i] } else { sums[g][i] + acc[g][i] };
-                });
+            each!(i in M => {
+                sums[i] = if from == 0 { acc[i] } else { sums[i] + acc[i] };
             });
         }
-        each!(g in G => {
-            each!(i in M => {
-                if i < self.rows {
-                    // SAFETY: i is one of the rows, and the columns from `g * N` on are the group's.
-                    unsafe { self.finish(simd, i, g * N, sums[g][i]) };
-                }
-            });
+        each!(i in M => {
+            if i < self.rows {
+                // SAFETY: i is one of the rows.
+                unsafe { self.finish(simd, i, sums[i]) };
+            }
         });
     }
 
@@ -346,59 +270,56 @@ impl<T: Factor> ColumnGroup<T> {
         offsets
     }
 
-    /// Writes the columns of row i of C from `left` on, a vector or fewer, from their sums.
+    /// Writes row i of C from its sums.
     ///
     /// # Safety
-    /// See [`ColumnGroup::run`]; i is one of the rows, `left` one of the columns.
+    /// See [`ColumnGroup::run`]; i is one of the rows.
     #[inline(always)]
-    unsafe fn finish<S: Lanes<T::Sum>>(&self, simd: S, i: usize, left: usize, ab: S::V) {
+    unsafe fn finish<S: Lanes<T::Sum>>(&self, simd: S, i: usize, ab: S::V) {
         let (alpha, beta) = (simd.splat(self.alpha), simd.splat(self.beta));
-        let c = step(self.c, i, self.c_row).wrapping_add(left);
-        let columns = self.columns - left;
-        // SAFETY: row i has `columns` more elements in C and in the bias; C is read only as the
-        // caller promises.
+        let c = step(self.c, i, self.c_row);
+        // SAFETY: row i has `columns` elements in C and in the bias; C is read only as the caller
+        // promises.
         unsafe {
             let result = if let Some(bias) = self.bias {
-                ab + simd.load_up_to(bias.wrapping_add(left), columns)
+                ab + simd.load_up_to(bias, self.columns)
             } else if self.beta == T::Sum::ZERO {
                 alpha * ab
             } else {
-                alpha.mul_add(ab, beta * simd.load_up_to(c, columns))
+                alpha.mul_add(ab, beta * simd.load_up_to(c, self.columns))
             };
-            simd.store_up_to(c, columns, result);
+            simd.store_up_to(c, self.columns, result);
         }
     }
 
-    /// Loads N values of k of a group of columns from `at` on, one vector each, and prefetches
-    /// later ones.
+    /// Loads N values of k of B from `at` on, one vector each, and prefetches later ones.
     ///
     /// # Safety
-    /// A column of the group at `b` begins at each offset, and has these elements.
+    /// A column of B begins at each offset, and has these elements.
     #[inline(always)]
-    unsafe fn square<S: Lanes<T::Sum>, const N: usize, const G: usize>(
+    unsafe fn square<S: Lanes<T::Sum>, const N: usize>(
         &self,
         simd: S,
-        b: *const T,
         offsets: &[isize; N],
         at: usize,
     ) -> [S::V; N] {
         let ahead = const { ahead::<T>() };
         // At the end of these columns, continue at the beginning of the next ones.
-        let turn = (G * N) as isize * self.b_column - self.depth as isize;
-        let b = b.wrapping_add(at);
+        let turn = N as isize * self.b_column - self.depth as isize;
+        let b = self.b.wrapping_add(at);
         let next =
             b.wrapping_add(ahead).wrapping_offset(if at + ahead >= self.depth { turn } else { 0 });
-        let mut columns = [b; N];
+        let mut square = [simd.splat(T::Sum::ZERO); N];
         each!(j in N => {
-            columns[j] = b.wrapping_offset(offsets[j]);
+            // SAFETY: a column, with N more elements.
+            square[j] = unsafe { T::load(simd, b.wrapping_offset(offsets[j])) };
             let line = next.wrapping_offset(offsets[j]).cast();
             if self.prefetches_l1 { simd.prefetch(line) } else { simd.prefetch_l2(line) }
         });
-        // SAFETY: columns, with N more elements each.
-        unsafe { T::load_transposed(simd, columns) }
+        S::V::transpose(square)
     }
 
-    /// Loads the last values of k of a group of columns, fewer than N.
+    /// Loads the last values of k of B, fewer than N.
     ///
     /// # Safety
     /// See [`ColumnGroup::square`].
@@ -406,7 +327,6 @@ impl<T: Factor> ColumnGroup<T> {
     unsafe fn last_square<S: Lanes<T::Sum>, const N: usize>(
         &self,
         simd: S,
-        b: *const T,
         offsets: &[isize; N],
         at: usize,
         count: usize,
@@ -414,8 +334,9 @@ impl<T: Factor> ColumnGroup<T> {
         let mut square = [simd.splat(T::Sum::ZERO); N];
         for (lanes, &offset) in square.iter_mut().zip(offsets).take(self.columns) {
             // SAFETY: a column, with `count` more elements.
-            *lanes =
-                unsafe { T::load_up_to(simd, b.wrapping_add(at).wrapping_offset(offset), count) };
+            *lanes = unsafe {
+                T::load_up_to(simd, self.b.wrapping_add(at).wrapping_offset(offset), count)
+            };
         }
         S::V::transpose(square)
     }

@@ -7,7 +7,7 @@ use super::matrix::MatRef;
 use super::{ColumnsOfB, Copied, Pack, PartOfWindows, Piece, RowsOfB, Small};
 use crate::convert::{f32_from_bf16, f32_from_f16};
 use crate::dispatch::Enter as _;
-use crate::simd::{Float, Isa, Lanes, MAX_LANES, Vector as _};
+use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 
 /// An element type of the operands of a product: `f32` and `f64`, and `f16` and `bf16`, whose
 /// products are summed in `f32` with the bits of operands widened in advance. Sealed.
@@ -39,23 +39,6 @@ pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Seal
     /// `src` is valid for reads of `LANES` elements.
     #[doc(hidden)]
     unsafe fn load<S: Lanes<Self::Sum>>(simd: S, src: *const Self) -> S::V;
-    /// Reads N rows of N elements, as many as there are lanes, and returns their columns.
-    ///
-    /// # Safety
-    /// Each pointer is valid for reads of N elements.
-    #[doc(hidden)]
-    #[inline(always)]
-    unsafe fn load_transposed<S: Lanes<Self::Sum>, const N: usize>(
-        simd: S,
-        rows: [*const Self; N],
-    ) -> [S::V; N] {
-        let mut square = [simd.splat(Self::Sum::ZERO); N];
-        for i in 0..N {
-            // SAFETY: the caller promises the elements.
-            square[i] = unsafe { Self::load(simd, rows[i]) };
-        }
-        S::V::transpose(square)
-    }
     /// Reads `LANES` elements, or only `count` if they are fewer; the other lanes are zero.
     ///
     /// # Safety
@@ -134,14 +117,6 @@ macro_rules! sums {
             unsafe fn load<S: Lanes<$t>>(simd: S, src: *const $t) -> S::V {
                 // SAFETY: the caller promises the elements.
                 unsafe { simd.load(src) }
-            }
-            #[inline(always)]
-            unsafe fn load_transposed<S: Lanes<$t>, const N: usize>(
-                simd: S,
-                rows: [*const $t; N],
-            ) -> [S::V; N] {
-                // SAFETY: the caller promises the elements.
-                unsafe { simd.load_transposed(rows) }
             }
             #[inline(always)]
             unsafe fn load_up_to<S: Lanes<$t>>(simd: S, src: *const $t, count: usize) -> S::V {

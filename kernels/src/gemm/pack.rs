@@ -289,13 +289,12 @@ impl<T: Factor> Squares<T> {
             let dst = self.dst.wrapping_add(r);
             let whole = if rows - r < N { 0 } else { cols - cols % N };
             for c in (0..whole).step_by(N) {
-                let mut lines = [src.cast_const(); N];
-                for (j, line) in lines.iter_mut().enumerate() {
-                    *line = step(src, j, self.src_row).wrapping_add(c);
+                let mut square = [zero; N];
+                for (j, lanes) in square.iter_mut().enumerate() {
+                    // SAFETY: rows r..r + N and columns c..c + N are in the source.
+                    *lanes = unsafe { T::load(simd, step(src, j, self.src_row).wrapping_add(c)) };
                 }
-                // SAFETY: rows r..r + N and columns c..c + N are in the source.
-                let square = unsafe { T::load_transposed(simd, lines) };
-                for (i, lanes) in square.into_iter().enumerate() {
+                for (i, lanes) in S::V::transpose(square).into_iter().enumerate() {
                     // SAFETY: row c + i of the destination has a vector from r on.
                     unsafe { simd.store(step(dst, c + i, self.dst_row), lanes) };
                 }

@@ -11,7 +11,7 @@ use super::pack::{Copied, copied_len, copied_row};
 use super::split::Split;
 use super::tile::{MR, Tile, max_vectors, row_offsets};
 use super::workspace::Workspace;
-use super::{ColumnsOfB, KC, is_small};
+use super::{KC, is_small};
 use crate::simd::sealed::Sealed as _;
 use crate::simd::{ElementTask, Float, Lanes, Vector};
 
@@ -32,7 +32,7 @@ pub struct Small<'a, T: Factor> {
 impl<'a, T: Factor> Small<'a, T> {
     /// True if the product is small: A and B are contiguous along one of their axes, rows of C are
     /// contiguous and C is not a column, k is one block, and all of B fits the near caches, as does
-    /// an A that is widened; unless A has few rows and B is stored transposed.
+    /// an A that is widened.
     #[inline]
     pub(super) fn fits(a: &MatRef<'_, T>, b: &MatRef<'_, T>, c: &MatMut<'_, T::Sum>) -> bool {
         let has_runs = |strides: [isize; 2]| strides[0] == 1 || strides[1] == 1;
@@ -43,7 +43,6 @@ impl<'a, T: Factor> Small<'a, T> {
             && !is_column
             && (1..=KC).contains(&a.shape[1])
             && is_small::<T::Sum>(b.shape)
-            && !ColumnsOfB::beats_small(a, b)
             && (T::IS_SUM || is_small::<T::Sum>([a.shape[0], copied_row(a.shape[1])]))
     }
 

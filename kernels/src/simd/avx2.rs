@@ -261,14 +261,6 @@ lanes! {
             }
         }
         intrinsics! { unsafe:
-            fn load_transposed<const N: usize>(self, rows: [*const f32; N]) -> [F32x8; N] {
-                let rows: [*const f32; 8] = core::array::from_fn(|i| rows[i]);
-                let mut out = [Lanes::<f32>::splat(self, 0.0); N];
-                for first in [0, 4] {
-                    out[first..first + 4].copy_from_slice(&half_rows(&rows, first));
-                }
-                out
-            }
             fn load_f16(self, src: *const u16) -> F32x8 {
                 F32x8(_mm256_cvtph_ps(_mm_loadu_si128(src.cast())))
             }
@@ -352,7 +344,7 @@ intrinsics! {
     }
 }
 
-/// Returns columns `first..first + 4` of eight rows: lanes i and i + 4
+/// Returns columns `first..first + 4` of eight rows, for [`Lanes::lookup_rows`]: lanes i and i + 4
 /// each load half a row into one half of a register; four such registers are transposed within
 /// halves. A function instead of a closure: it must be inlined, or each instruction would be a
 /// call.

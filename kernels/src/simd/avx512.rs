@@ -26,12 +26,11 @@ impl Token for Avx512 {
 /// Intrinsics of 32-bit lanes under the names that `lanes!` gives them.
 mod ps {
     pub(super) use core::arch::x86_64::{
-        _mm256_loadu_ps as load_half, _mm512_abs_ps as abs, _mm512_add_epi32 as add_int,
-        _mm512_add_ps as add, _mm512_castps_si512 as to_bits, _mm512_castps256_ps512 as from_half,
-        _mm512_castsi512_ps as from_bits, _mm512_cmp_ps_mask as compare,
-        _mm512_cmpeq_epi32_mask as equal_int, _mm512_cmpgt_epi32_mask as greater_int,
-        _mm512_cvtepi32_ps as from_int, _mm512_div_ps as div, _mm512_fmadd_ps as mul_add,
-        _mm512_fnmadd_ps as neg_mul_add, _mm512_insertf32x8 as insert_half,
+        _mm512_abs_ps as abs, _mm512_add_epi32 as add_int, _mm512_add_ps as add,
+        _mm512_castps_si512 as to_bits, _mm512_castsi512_ps as from_bits,
+        _mm512_cmp_ps_mask as compare, _mm512_cmpeq_epi32_mask as equal_int,
+        _mm512_cmpgt_epi32_mask as greater_int, _mm512_cvtepi32_ps as from_int,
+        _mm512_div_ps as div, _mm512_fmadd_ps as mul_add, _mm512_fnmadd_ps as neg_mul_add,
         _mm512_loadu_ps as load, _mm512_mask_blend_epi32 as blend_int,
         _mm512_mask_blend_ps as blend, _mm512_mask_storeu_ps as mask_store,
         _mm512_maskz_loadu_ps as mask_load, _mm512_max_ps as max, _mm512_min_ps as min,
@@ -48,12 +47,11 @@ mod ps {
 /// Intrinsics of 64-bit lanes under the names that `lanes!` gives them.
 mod pd {
     pub(super) use core::arch::x86_64::{
-        _mm256_loadu_pd as load_half, _mm512_abs_pd as abs, _mm512_add_epi64 as add_int,
-        _mm512_add_pd as add, _mm512_castpd_si512 as to_bits, _mm512_castpd256_pd512 as from_half,
-        _mm512_castsi512_pd as from_bits, _mm512_cmp_pd_mask as compare,
-        _mm512_cmpeq_epi64_mask as equal_int, _mm512_cmpgt_epi64_mask as greater_int,
-        _mm512_cvtepi64_pd as from_int, _mm512_div_pd as div, _mm512_fmadd_pd as mul_add,
-        _mm512_fnmadd_pd as neg_mul_add, _mm512_insertf64x4 as insert_half,
+        _mm512_abs_pd as abs, _mm512_add_epi64 as add_int, _mm512_add_pd as add,
+        _mm512_castpd_si512 as to_bits, _mm512_castsi512_pd as from_bits,
+        _mm512_cmp_pd_mask as compare, _mm512_cmpeq_epi64_mask as equal_int,
+        _mm512_cmpgt_epi64_mask as greater_int, _mm512_cvtepi64_pd as from_int,
+        _mm512_div_pd as div, _mm512_fmadd_pd as mul_add, _mm512_fnmadd_pd as neg_mul_add,
         _mm512_loadu_pd as load, _mm512_mask_blend_epi64 as blend_int,
         _mm512_mask_blend_pd as blend, _mm512_mask_storeu_pd as mask_store,
         _mm512_maskz_loadu_pd as mask_load, _mm512_max_pd as max, _mm512_min_pd as min,
@@ -202,32 +200,6 @@ macro_rules! lanes {
                 fn load(self, src: *const $float) -> $v { $v($x::load(src)) }
                 fn load_where(self, src: *const $float, mask: $m) -> $v {
                     $v($x::mask_load(mask.0, src))
-                }
-                fn load_transposed<const N: usize>(self, rows: [*const $float; N]) -> [$v; N] {
-                    // Loads put halves of two rows into one register, which saves a quarter of the
-                    // shuffles of `Vector::transpose`. Both halves of a row are loaded together:
-                    // the lines of all rows may share one set of L1.
-                    let (half, quarter) = (N / 2, N / 4);
-                    let zero = Lanes::<$float>::splat(self, 0.0);
-                    let (mut out, mut pairs) = ([zero; N], [[zero; $lanes / 2]; 2]);
-                    for i in 0..half {
-                        let row = i / quarter * half + i % quarter;
-                        for (j, pairs) in pairs.iter_mut().enumerate() {
-                            let low = $x::load_half(rows[row].wrapping_add(j * half));
-                            let high = $x::load_half(rows[row + quarter].wrapping_add(j * half));
-                            pairs[i] = $v($x::insert_half::<1>($x::from_half(low), high));
-                        }
-                    }
-                    for (j, pairs) in pairs.into_iter().enumerate() {
-                        let (first, pairs) = (j * half, $v::transpose_quarters(pairs));
-                        for i in 0..quarter {
-                            let (left, right) = (pairs[i].0, pairs[quarter + i].0);
-                            out[first + i] = $v($x::shuffle_quarters::<0x88>(left, right));
-                            out[first + quarter + i] =
-                                $v($x::shuffle_quarters::<0xdd>(left, right));
-                        }
-                    }
-                    out
                 }
                 fn store(self, dst: *mut $float, x: $v) -> () { $x::store(dst, x.0) }
                 fn store_streaming(self, dst: *mut $float, x: $v) -> () { $x::stream(dst, x.0) }

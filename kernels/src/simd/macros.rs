@@ -13,11 +13,10 @@ macro_rules! vectors {
 /// memory.
 macro_rules! intrinsics {
     (unsafe: $(
-        fn $name:ident $(<const $n:ident: $n_t:ty>)?($self:ident $(, $arg:ident: $t:ty)*)
-            -> $output:ty $body:block
+        fn $name:ident($self:ident $(, $arg:ident: $t:ty)*) -> $output:ty $body:block
     )*) => {$(
         #[inline(always)]
-        unsafe fn $name $(<const $n: $n_t>)?($self $(, $arg: $t)*) -> $output {
+        unsafe fn $name($self $(, $arg: $t)*) -> $output {
             // SAFETY: a token is only made by detection, so the CPU has these instructions; the
             // caller promises that the memory they access is valid.
             unsafe { $body }
