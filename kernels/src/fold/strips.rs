@@ -340,6 +340,18 @@ fn trees<E: Float + Widen, S: Simd + Lanes<E>>(
             // Lanes without a row hold 0, and adding such a lane changes nothing, so the tree over
             // the first lanes is that over all.
             let used = LANES.min((end - start).next_power_of_two());
+            if used <= 4 && counter.is_none() {
+                // A short column stays in registers.
+                let mut few = [[zero; PARTS]; 4];
+                for (row, sum) in (start..end).zip(&mut few) {
+                    for v in 0..parts {
+                        sum[v] = zero + term(row, c, v);
+                    }
+                }
+                let pairs = [add::<S>(few[0], few[2], parts), add::<S>(few[1], few[3], parts)];
+                total = add::<S>(pairs[0], pairs[1], parts);
+                continue;
+            }
             for lane in 0..used {
                 let mut sum = [zero; PARTS];
                 for row in (start + lane..end).step_by(LANES) {

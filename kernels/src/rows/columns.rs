@@ -222,14 +222,20 @@ where
             let (largest, totals) = (&mut largest[..cols], &mut totals[..cols]);
             shifted_sums(simd, x, largest, totals);
             logs(simd, totals);
-            for (c, y) in y[from..from + cols].iter_mut().enumerate() {
-                let m = largest[c].to_f64();
-                let has_nan = || (0..rows).any(|row| x.get(row, c).to_f64().is_nan());
-                y.write(match m.is_infinite() {
-                    false => E::from_f64(m + totals[c]),
-                    true if has_nan() => E::NAN,
-                    true => largest[c],
-                });
+            let y = &mut y[from..from + cols];
+            let mut is_infinite = false;
+            for ((y, &m), &log) in y.iter_mut().zip(&*largest).zip(&*totals) {
+                y.write(E::from_f64(m.to_f64() + log));
+                is_infinite |= m.to_f64().is_infinite();
+            }
+            if !is_infinite {
+                continue;
+            }
+            for (c, y) in
+                y.iter_mut().enumerate().filter(|(c, _)| largest[*c].to_f64().is_infinite())
+            {
+                let has_nan = (0..rows).any(|row| x.get(row, c).to_f64().is_nan());
+                y.write(if has_nan { E::NAN } else { largest[c] });
             }
         }
     }

@@ -76,6 +76,10 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
             ReduceOp::Norm { p } => self.norm_gradient(p, &g, &x, &y)?,
             // The maximum below is not defined for no elements.
             ReduceOp::LogSumExp if self.count() == 0.0 => x.zeros_like()?,
+            // A finite result has finite elements alone, or −∞ beside them.
+            ReduceOp::LogSumExp if self.axes.len() == 1 && !may_be_infinite(&y)? => {
+                g.mul(&x.softmax(self.axes[0])?)?
+            }
             ReduceOp::LogSumExp => {
                 // Not e^(x − y): y is rounded, possibly to 16 bits.
                 let mut largest = x.detach().max(Some(&self.axes), true)?;
