@@ -301,7 +301,7 @@ impl<B: Backend> Tensor<B> {
         let Some((&len, outer)) = x.dims().split_last() else {
             return Tensor::from_vec(indices, shape);
         };
-        // The row of the last position, and its index.
+        // Positions of the current row, and its index.
         let (mut row, mut at) = (0..0, vec![0; rank]);
         for (index, position) in indices.chunks_exact_mut(rank).zip(positions) {
             if position >= row.end {
@@ -319,7 +319,8 @@ impl<B: Backend> Tensor<B> {
 
     /// Positions in row-major order of the elements that are not zero.
     fn true_positions(&self, op: &'static str) -> Result<Vec<i64>> {
-        let flags = Tensor::<B>::from_data(B::cast(self.data(), DType::Bool)?).to_vec::<bool>()?;
+        let flags = B::cast(self.data(), DType::Bool).map_err(|error| error.named(op))?;
+        let flags = Tensor::<B>::from_data(flags).to_vec::<bool>()?;
         let flags: &[u8] = bytemuck::cast_slice(&flags);
         let count = flags.iter().map(|&flag| usize::from(flag)).sum();
         // One more, which the positions behind the last one overwrite: a branch per element would be unpredictable.
@@ -406,10 +407,11 @@ impl<B: Backend> Selection<B> {
             x.check_beside(op, index)?;
             let mut index = index.as_index(op)?;
             if common.numel() > 0 {
-                let least = index.min(None, false)?.item::<i64>()?;
-                if least < -extent || index.max(None, false)?.item::<i64>()? >= extent {
+                let once = index.without_repeats()?;
+                let least = once.min(None, false)?.item::<i64>()?;
+                if least < -extent || once.max(None, false)?.item::<i64>()? >= extent {
                     let is_outside = |at: &i64| !(-extent..extent).contains(at);
-                    let index = index.to_vec()?.into_iter().find(is_outside).unwrap_or(least);
+                    let index = once.to_vec()?.into_iter().find(is_outside).unwrap_or(least);
                     return Err(Error::IndexOutOfRange { op, index, axis, shape: *shape });
                 }
                 if least < 0 {

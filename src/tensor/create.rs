@@ -333,6 +333,7 @@ impl<B: Backend> Tensor<B> {
     pub fn rand_like(&self, range: Range<f64>, rng: &mut Rng) -> Result<Self> {
         let op = "rand_like";
         self.check_float(op)?;
+        let given = range.clone();
         let drawn = || match self.dtype() {
             DType::F64 => {
                 Tensor::from_vec(rng.uniform_vec::<f64>(self.numel(), range)?, self.shape())
@@ -349,7 +350,14 @@ impl<B: Backend> Tensor<B> {
             }
             _ => Tensor::rand(self.shape(), range, rng),
         };
-        drawn().map_err(|error| error.of_shape(self.shape()).named(op))
+        drawn().map_err(|error| match error {
+            // The range was rounded to the dtype.
+            Error::InvalidArgument { .. } => {
+                let reason = format!("the range {given:?} holds no {}", self.dtype());
+                Error::InvalidArgument { op, reason }
+            }
+            error => error.of_shape(self.shape()).named(op),
+        })
     }
 
     /// Numbers of 16 bits from a range whose bounds have that dtype; `largest` is the last below its end.

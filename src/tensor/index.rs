@@ -251,10 +251,7 @@ impl<B: Backend> Tensor<B> {
     /// This index of an axis of so many elements, `I64`, with negative numbers counted from the end. Numbers that are out
     /// of range stay as they are.
     pub(super) fn counted_from_front(&self, extent: usize) -> Result<Tensor<B>> {
-        let repeated = (0..self.rank()).filter(|&axis| self.layout().strides()[axis] == 0);
-        let mut repeated = repeated.filter(|&axis| self.dims()[axis] > 1);
-        let once = repeated.try_fold(self.clone(), |x, axis| x.narrow(axis, 0, 1))?;
-        let once = once.contiguous()?;
+        let once = self.without_repeats()?.contiguous()?;
         if let Some(bytes) = B::host_bytes(once.data()) {
             let (numbers, _) = bytes.as_chunks();
             if numbers.iter().fold(0, |all, &number| all | i64::from_le_bytes(number)) >= 0 {
@@ -271,6 +268,13 @@ impl<B: Backend> Tensor<B> {
             Err(Error::Unsupported { .. }) => Ok(self.clone()),
             index => index?.broadcast_to(self.shape()),
         }
+    }
+
+    /// The elements that differ in memory: an extent of 1 along every axis on which they repeat.
+    pub(super) fn without_repeats(&self) -> Result<Tensor<B>> {
+        let repeated = (0..self.rank()).filter(|&axis| self.layout().strides()[axis] == 0);
+        let mut repeated = repeated.filter(|&axis| self.dims()[axis] > 1);
+        repeated.try_fold(self.clone(), |x, axis| x.narrow(axis, 0, 1))
     }
 
     /// This tensor of integers as indices: converted to `I64`, without a copy if that is its dtype, and

@@ -15,21 +15,22 @@ fn poison(dtype: Option<DType>, i: usize) -> u8 {
     }
 }
 
-/// True if new and recycled memory is full of poison; false if recycled memory is not.
+/// True if new and recycled memory is full of poison for every dtype and size; false if it is for none.
 fn is_poisoned() -> bool {
     // Sizes of the lists of a thread, of the list that threads share, and no whole number of cache lines.
     let sizes = [8, 24, 1000, 1 << 14, 3 << 17];
     let dtypes = DType::ALL.map(Some).into_iter().chain([None]);
-    let mut full =
-        dtypes.flat_map(|dtype| sizes.map(|bytes| (dtype, bytes))).map(|(dtype, bytes)| {
-            // The first block is new or recycled; it is dirty when it is recycled for the second.
-            drop(Tensor::<CpuBackend>::full(bytes / 4, 1.0f32));
-            let rounds = [0, 1].map(|_| unwritten(bytes, dtype).unwrap());
-            rounds.iter().all(|memory| {
-                memory.len() == bytes && (0..bytes).all(|i| memory[i] == poison(dtype, i))
-            })
-        });
-    full.all(|is_full| is_full)
+    let full = dtypes.flat_map(|dtype| sizes.map(|bytes| (dtype, bytes))).map(|(dtype, bytes)| {
+        // The first block is new or recycled; it is dirty when it is recycled for the second.
+        drop(Tensor::<CpuBackend>::full(bytes / 4, 1.0f32));
+        let rounds = [0, 1].map(|_| unwritten(bytes, dtype).unwrap());
+        rounds.iter().all(|memory| {
+            memory.len() == bytes && (0..bytes).all(|i| memory[i] == poison(dtype, i))
+        })
+    });
+    let full: Vec<bool> = full.collect();
+    assert!(full.iter().all(|&is_full| is_full == full[0]), "poison in a part of the memory");
+    full[0]
 }
 
 #[test]

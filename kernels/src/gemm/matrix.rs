@@ -428,7 +428,7 @@ impl<'a, E> MatMut<'a, E> {
         unsafe { core::slice::from_raw_parts_mut(step(self.data, i, self.strides[0]), cols) }
     }
 
-    /// Returns the first element of an initialised output whose columns are contiguous, and the
+    /// Returns the first element of an initialised output whose rows are contiguous, and the
     /// distance between rows, for the function `name`.
     ///
     /// # Panics

@@ -156,7 +156,7 @@ macro_rules! trampolines {
             }
         )*)*
 
-        /// Of each token of this architecture: what pulp's prints if this machine has it, and the
+        /// Each token of this architecture: the `Debug` text of pulp's token if this machine has the level, and the
         /// features that the trampoline enables.
         #[cfg(test)]
         fn tokens() -> Vec<(Option<String>, Vec<&'static str>)> {
@@ -264,7 +264,7 @@ pub(crate) mod entered {
 mod tests {
     use super::*;
 
-    /// Otherwise a machine that has all that kernels use would lose a level.
+    /// If pulp asked for more features than the kernels use, machines without these would lose a level.
     #[test]
     fn pulps_tokens_need_no_feature_that_trampolines_do_not_enable() {
         for (printed, features) in tokens() {

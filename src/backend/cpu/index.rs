@@ -19,6 +19,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
+use crate::shape::Shape;
 use elements::Elements;
 
 /// A checked index.
@@ -71,9 +72,9 @@ fn select<'a>(
     });
     let storage = index.elements::<i64>();
     let copied = |len: usize, copy: &dyn Fn(&mut [i64])| {
-        let mut buffer = Buffer::scratch(len * size_of::<i64>());
+        let mut buffer = Buffer::new(op, &Shape::from(len), DType::I64)?;
         copy(buffer.as_slice_mut());
-        Values::Copied(buffer)
+        Ok::<_, Error>(Values::Copied(buffer))
     };
     let (start, along) = (index.layout().offset(), wanted.dim(axis));
     let values = match (&rows, wanted.numel()) {
@@ -83,9 +84,9 @@ fn select<'a>(
         }
         (Some(_), _) => copied(along, &|values| {
             copy::strided(storage, start, index.strides()[axis], values);
-        }),
+        })?,
         (None, _) if index.is_contiguous() => Values::InPlace(index.run()),
-        (None, numel) => copied(numel, &|values| copy::into(storage, index.layout(), values)),
+        (None, numel) => copied(numel, &|values| copy::into(storage, index.layout(), values))?,
     };
     if rows.is_some() || shape.dim(axis) == 0 {
         check_range(op, x, axis, &values)?;

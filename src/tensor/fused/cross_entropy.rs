@@ -37,9 +37,9 @@ pub struct CrossEntropy<'a, B: Backend = CpuBackend> {
     pub label_smoothing: f64,
     /// The reduction of the losses.
     pub reduction: Reduction,
-    /// The axis of the classes. By default it is the last one if the targets have the shape of the other axes,
-    /// and otherwise axis 1, as of images `[n, c, h, w]` with targets `[n, h, w]`; with probabilities as
-    /// targets, the last one. PyTorch's is axis 1 of tensors with several axes.
+    /// The axis of the classes. By default it is the last one or axis 1, as of images `[n, c, h, w]` with targets
+    /// `[n, h, w]`: the one without which the logits have the targets' shape. If both fit, it is an error not to say which.
+    /// With probabilities as targets it is the last one by default; PyTorch's is axis 1 of tensors with several axes.
     pub axis: Option<Axis>,
 }
 
@@ -86,9 +86,18 @@ impl<B: Backend> CrossEntropy<'_, B> {
             true => x.shape() == targets.shape(),
             false => x.shape().with_axis(axis, None) == *targets.shape(),
         };
+        let last = x.rank().wrapping_sub(1);
         let axis = match self.axis {
             Some(axis) => Some(axis.resolve(op, x.shape())?).filter(fits),
-            None => [x.rank().wrapping_sub(1), 1].into_iter().filter(|&i| i < x.rank()).find(fits),
+            None if !are_probabilities && last > 1 && x.rank() > 1 && fits(&1) && fits(&last) => {
+                let reason = format!(
+                    "axes 1 and {last} of logits {} both fit targets {}: set CrossEntropy::axis",
+                    x.shape(),
+                    targets.shape()
+                );
+                return Err(Error::InvalidArgument { op, reason });
+            }
+            None => [last, 1].into_iter().filter(|&i| i < x.rank()).find(fits),
         };
         axis.ok_or(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *targets.shape() })
     }
