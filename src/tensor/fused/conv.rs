@@ -13,18 +13,17 @@ mod checks;
 mod composite;
 mod options;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use crate::autodiff::graph::{
-    SharedRule, Upstream, bytes_of_kept, record, rule_keeping, should_record,
-};
+use crate::autodiff::graph::{SharedRule, Upstream, record, should_record};
+use crate::autodiff::ops::{bilinear, bilinear_with_bias};
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
 use crate::backend::windows::{geometry, images_like};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{Activation, FusedOp, Geometry, Sliding};
-use crate::shape::Shape;
+use crate::shape::{AxisSet, Shape};
 
 use super::kernel;
 use super::windows::{three_axes, window_extent};
@@ -262,9 +261,7 @@ impl<B: Backend> Tensor<B> {
         let Some([y]) = kernel::<B, 1>(&conv)? else {
             return after(composite(x, weight, bias, &geometry, groups)?);
         };
-        let recorded = |y| {
-            record("conv", y, &inputs, |_| conv_rule(x, weight, bias.is_some(), geometry, groups))
-        };
+        let recorded = |y| record("conv", y, &inputs, |_| conv_rule(x, weight, geometry, groups));
         match function {
             None => after(recorded(y)),
             Some(_) if !is_recorded => Ok(Tensor::from_data(y)),
@@ -356,20 +353,9 @@ impl<B: Backend> Tensor<B> {
         let op = FusedOp::ConvTranspose { g: g.data(), weight: weight.data(), geometry, groups };
         match kernel::<B, 1>(&op)? {
             Some([y]) => Ok(record(op.name(), y, &[g, weight], |_| {
-                let (kept_g, kept_weight) = (kept(g, weight), kept(weight, g));
-                let bytes = bytes_of_kept([&kept_g, &kept_weight]);
-                rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-                    let h = upstream.g;
-                    let of_g = kept_weight.as_ref().filter(|_| wanted[0]);
-                    let of_g = of_g
-                        .map(|weight| {
-                            B::engine_conv("conv", h, weight, None, geometry, groups, None)
-                        })
-                        .transpose()?;
-                    let of_weight = kept_g.as_ref().filter(|_| wanted[1]);
-                    let of_weight =
-                        of_weight.map(|g| B::engine_conv_weight_grad(h, g, geometry, groups));
-                    Ok(smallvec![of_g, of_weight.transpose()?])
+                bilinear([g, weight], move |upstream, i, other| match i {
+                    0 => B::engine_conv("conv", upstream.g, other, None, geometry, groups, None),
+                    _ => B::engine_conv_weight_grad(upstream.g, other, geometry, groups),
                 })
             })),
             None => transpose_composite(g, weight, &geometry, groups),
@@ -386,16 +372,9 @@ impl<B: Backend> Tensor<B> {
         let op = FusedOp::ConvWeightGrad { g: g.data(), x: x.data(), geometry, groups };
         match kernel::<B, 1>(&op)? {
             Some([y]) => Ok(record(op.name(), y, &[x, g], |_| {
-                let (kept_x, kept_g) = (kept(x, g), kept(g, x));
-                let bytes = bytes_of_kept([&kept_x, &kept_g]);
-                rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-                    let h = upstream.g;
-                    let of_x = kept_g.as_ref().filter(|_| wanted[0]);
-                    let of_x = of_x.map(|g| B::engine_conv_transpose(g, h, geometry, groups));
-                    let of_g = kept_x.as_ref().filter(|_| wanted[1]);
-                    let of_g =
-                        of_g.map(|x| B::engine_conv("conv", x, h, None, geometry, groups, None));
-                    Ok(smallvec![of_x.transpose()?, of_g.transpose()?])
+                bilinear([x, g], move |upstream, i, other| match i {
+                    0 => B::engine_conv_transpose(other, upstream.g, geometry, groups),
+                    _ => B::engine_conv("conv", other, upstream.g, None, geometry, groups, None),
                 })
             })),
             None => weight_composite(x, g, &geometry, groups),
@@ -403,33 +382,20 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Returns `x` if `other` is tracked, whose gradient reads it.
-fn kept<B: Backend>(x: &Tensor<B>, other: &Tensor<B>) -> Option<Tensor<B>> {
-    other.is_tracked().then(|| x.clone())
-}
-
-/// Gradients of images, filters and bias. Images and filters are saved only if the other one is tracked.
+/// Gradients of images, filters and bias.
 fn conv_rule<B: Backend>(
     x: &Tensor<B>,
     weight: &Tensor<B>,
-    has_bias: bool,
     geometry: Geometry,
     groups: usize,
 ) -> SharedRule<B> {
-    let (kept_x, kept_weight) = (kept(x, weight), kept(weight, x));
-    let bytes = bytes_of_kept([&kept_x, &kept_weight]);
-    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-        let g = upstream.g;
-        let weight = kept_weight.as_ref().filter(|_| wanted[0]);
-        let of_x = weight.map(|weight| B::engine_conv_transpose(g, weight, geometry, groups));
-        let x = kept_x.as_ref().filter(|_| wanted[1]);
-        let of_weight = x.map(|x| B::engine_conv_weight_grad(x, g, geometry, groups));
-        let mut gradients = smallvec![of_x.transpose()?, of_weight.transpose()?];
-        if has_bias {
-            let axes: SmallVec<[usize; 4]> = (0..g.rank()).filter(|&axis| axis != 1).collect();
-            gradients.push(wanted[2].then(|| g.sum(Some(&axes), false)).transpose()?);
-        }
-        Ok(gradients)
+    let gradient = move |upstream: &Upstream<'_, B>, i: usize, other: &Tensor<B>| match i {
+        0 => B::engine_conv_transpose(upstream.g, other, geometry, groups),
+        _ => B::engine_conv_weight_grad(other, upstream.g, geometry, groups),
+    };
+    bilinear_with_bias([x, weight], gradient, |g| {
+        let axes: AxisSet = (0..g.rank()).filter(|&axis| axis != 1).collect();
+        g.sum(Some(&axes), false)
     })
 }
 
