@@ -155,24 +155,20 @@ macro_rules! engine {
                 (x: &Tensor<$B>, mask: DropoutMask) -> Tensor<$B>;
             engine_sincos, sincos_body:
                 (x: &Tensor<$B>) -> (Tensor<$B>, Tensor<$B>);
-            engine_im2col, im2col_body:
-                (x: &Tensor<$B>, window: Window) -> Tensor<$B>;
-            engine_col2im, col2im_body:
-                (x: &Tensor<$B>, image: [usize; 2], window: Window) -> Tensor<$B>;
             engine_conv, conv_body:
                 (op: &'static str, x: &Tensor<$B>, weight: &Tensor<$B>, bias: Option<&Tensor<$B>>,
-                    convolution: Convolution, activation: Option<Activation>) -> Tensor<$B>;
+                    geometry: Geometry, groups: usize, activation: Option<Activation>) -> Tensor<$B>;
             engine_conv_transpose, conv_transpose_body:
-                (g: &Tensor<$B>, weight: &Tensor<$B>, image: [usize; 3], convolution: Convolution)
+                (g: &Tensor<$B>, weight: &Tensor<$B>, geometry: Geometry, groups: usize)
                     -> Tensor<$B>;
             engine_conv_weight_grad, conv_weight_grad_body:
-                (x: &Tensor<$B>, g: &Tensor<$B>, kernel: [usize; 3], convolution: Convolution)
+                (x: &Tensor<$B>, g: &Tensor<$B>, geometry: Geometry, groups: usize)
                     -> Tensor<$B>;
             engine_max_pool, max_pool_body:
-                (x: &Tensor<$B>, pooling: Pooling, with_positions: bool)
+                (x: &Tensor<$B>, geometry: Geometry, with_positions: bool)
                     -> (Tensor<$B>, Option<Tensor<$B>>);
             engine_avg_pool, avg_pool_body:
-                (x: &Tensor<$B>, pooling: Pooling) -> Tensor<$B>;
+                (x: &Tensor<$B>, geometry: Geometry, count_include_pad: bool) -> Tensor<$B>;
             engine_adaptive_pool, adaptive_pool_body:
                 (op: &'static str, x: &Tensor<$B>, size: &[usize], is_max: bool) -> Tensor<$B>;
             engine_batch_norm, batch_norm_body:
@@ -226,7 +222,7 @@ pub(crate) mod names {
     pub(crate) use crate::autodiff::{Backward, Gradients};
     pub(crate) use crate::layout::SliceItem;
     pub(crate) use crate::nn::Visit;
-    pub(crate) use crate::ops::{Activation, Convolution, DropoutMask, Pooling, Window};
+    pub(crate) use crate::ops::{Activation, DropoutMask, Geometry};
     pub(crate) use crate::optim::{ClipOptions, Slots, Update};
     pub(crate) use crate::rng::Rng;
     pub(crate) use crate::shape::{Axes, Axis, NewShape};

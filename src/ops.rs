@@ -27,30 +27,24 @@
 //! In a gradient, `g` is the upstream gradient, `x` (or `a`, `b`) an input and `y` the output; the
 //! expression is a `Result<Tensor>`. The engine sums gradients of broadcast inputs; rows need not.
 
-mod convolution;
 mod formulas;
 mod fused;
 mod order;
-mod pooling;
 pub(crate) mod table;
 mod ternary;
 mod update;
-mod window;
 
-pub use convolution::Convolution;
 use formulas::*;
 pub(crate) use formulas::{
     GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0, SELU_ALPHA, SELU_SCALE,
 };
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp};
 pub use order::{Extremum, OrderOp};
-pub use pooling::Pooling;
+pub use swath_kernels::{Geometry, GeometryError, Sliding};
 pub(crate) use table::{binary_ops, unary_ops};
 pub use ternary::TernaryOp;
 pub(crate) use ternary::ternary_ops;
 pub use update::UpdateOp;
-pub use window::Window;
-pub(crate) use window::{window_count, window_extent};
 
 macro_rules! unary_enum {
     ($({

@@ -107,15 +107,11 @@ fn operations(op: &FusedOp<'_, CpuTensor>, results: &[CpuTensor]) -> usize {
         FusedOp::Conv { weight, .. } => 2 * results[0].numel() * per_channel(weight),
         FusedOp::ConvTranspose { g, weight, .. } => 2 * g.numel() * per_channel(weight),
         FusedOp::ConvWeightGrad { g, .. } => 2 * g.numel() * per_channel(&results[0]),
-        FusedOp::MaxPool { ref pooling, .. } | FusedOp::AvgPool { ref pooling, .. } => {
-            results[0].numel() * pooling.kernel.iter().product::<usize>()
+        FusedOp::MaxPool { ref geometry, .. } | FusedOp::AvgPool { ref geometry, .. } => {
+            results[0].numel() * geometry.taps()
         }
-        FusedOp::AvgPoolGrad { g, ref pooling, .. } => {
-            g.numel() * pooling.kernel.iter().product::<usize>()
-        }
+        FusedOp::AvgPoolGrad { g, ref geometry, .. } => g.numel() * geometry.taps(),
         FusedOp::Dot { a, .. } => 2 * a.numel(),
-        FusedOp::Im2col { .. } => 0,
-        FusedOp::Col2im { x, .. } => x.numel(),
         // Of the others, the operations per element of their largest operand.
         FusedOp::Dropout { x, .. } => x.numel(),
         FusedOp::SinCos { x } => 2 * x.numel(),

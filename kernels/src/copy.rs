@@ -1,5 +1,5 @@
-//! Moving elements: strided copies, fills, transposes, permutations, im2col. Bits are moved
-//! unchanged (only [`Col2im`] computes: it adds).
+//! Moving elements: strided copies, fills, transposes, permutations. Bits are moved
+//! unchanged.
 //!
 //! | file | contents |
 //! |---|---|
@@ -7,11 +7,9 @@
 //! | `transpose.rs` | blocks of lanes by lanes in registers, tiles of blocks |
 //! | `narrow.rs` | transposes of matrices with a side too narrow for vectors |
 //! | `permute.rs` | any layout of any rank into contiguous elements |
-//! | `columns.rs` | im2col and col2im |
 //! | `unit.rs` | copies of a few bytes at any address |
 //! | `stream.rs` | non-temporal stores |
 
-mod columns;
 mod narrow;
 mod permute;
 mod stream;
@@ -23,8 +21,6 @@ mod unit;
 
 use half::{bf16, f16};
 
-pub use columns::Im2col;
-pub(crate) use columns::{Col2im, im2col};
 pub use permute::Permute;
 pub(crate) use permute::permute;
 #[cfg(feature = "peak")]

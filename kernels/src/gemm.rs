@@ -88,7 +88,7 @@ pub use matrix::{GemmError, MatMut, MatRef};
 pub use packed::PackedB;
 pub use path::GemmPath;
 pub(crate) use windows::Part as PartOfWindows;
-pub use windows::{Geometry, Windows};
+pub use windows::Windows;
 pub use workspace::Workspace;
 
 use crate::simd::Float;

@@ -1,18 +1,18 @@
 //! Pooling: the largest element, or the mean, of each window of an image.
 //!
 //! ```text
-//! largest: for each vector of adjacent windows of a row: take the larger of it and the pixels at the next place
+//! largest: for each vector of adjacent windows of a row: take the larger of it and the pixels at the next tap
 //! mean:    for each row of windows, 256 windows at a time:
-//!              for each place in the window: add the pixels there, a run at a distance of the stride
+//!              for each tap: add the pixels there, a run at a distance of the stride
 //! ```
 //!
-//! The order of places is the same everywhere, so bits are too.
+//! The order of taps is the same everywhere, so bits are too.
 
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
 use crate::dispatch::Enter as _;
-use crate::gemm::Geometry;
+use crate::geometry::Geometry;
 use crate::simd::{ElementTask, Float, IntVector as _, Lanes, MAX_LANES, Vector as _};
 
 /// Maximum number of windows that are computed at once: their values stay in the L1 cache.
@@ -30,7 +30,7 @@ struct Tile {
 /// Calls `f(tile, index of its first result)` for all windows of an image.
 #[inline(always)]
 fn each_tile(geometry: &Geometry, mut f: impl FnMut(Tile, usize)) {
-    let [depth, height, width] = geometry.output;
+    let [depth, height, width] = geometry.windows();
     for deep in 0..depth {
         for down in 0..height {
             for first in (0..width).step_by(TILE) {
@@ -41,31 +41,22 @@ fn each_tile(geometry: &Geometry, mut f: impl FnMut(Tile, usize)) {
     }
 }
 
-/// Calls `f(place, windows, pixel)` for every place of the windows of a tile that is inside the image for some of
-/// them: the range of these windows, and the pixel of the first. Pixels of neighbouring windows are a stride
-/// apart.
+/// Calls `f(windows, pixel)` for every tap that is inside the image for some windows of a tile: the range of these
+/// windows, and the pixel of the first. Pixels of neighbouring windows are a stride apart.
 #[inline(always)]
-fn each_place(geometry: &Geometry, tile: Tile, mut f: impl FnMut(usize, Range<usize>, usize)) {
-    let Geometry { image, kernel, stride, dilation, padding, .. } = *geometry;
-    let at = |axis: usize, window: usize, place: usize| {
-        (window * stride[axis] + place * dilation[axis]) as isize - padding[axis]
-    };
-    let inside =
-        |axis: usize, x: isize| (0..image[axis] as isize).contains(&x).then_some(x as usize);
-    for z in 0..kernel[0] {
-        let Some(plane) = inside(0, at(0, tile.deep, z)) else { continue };
-        for y in 0..kernel[1] {
-            let Some(row) = inside(1, at(1, tile.down, y)) else { continue };
-            for x in 0..kernel[2] {
-                let left = at(2, tile.first, x);
-                let reach = |x: isize| {
-                    ((x + stride[2] as isize - 1).max(0) as usize / stride[2]).min(tile.count)
-                };
-                let (start, end) = (reach(-left), reach(image[2] as isize - left));
+fn each_tap(geometry: &Geometry, tile: Tile, mut f: impl FnMut(Range<usize>, usize)) {
+    let [deep, down, across] = [0, 1, 2].map(|axis| geometry.axis(axis));
+    for z in deep.taps_of(tile.deep) {
+        for y in down.taps_of(tile.down) {
+            let line =
+                deep.pixel(tile.deep, z) as usize * down.image + down.pixel(tile.down, y) as usize;
+            for x in 0..across.kernel {
+                let windows = across.windows_at(x);
+                let [start, end] = [windows.start, windows.end]
+                    .map(|at| at.saturating_sub(tile.first).min(tile.count));
                 if start < end {
-                    let column = (left + (start * stride[2]) as isize) as usize;
-                    let pixel = (plane * image[1] + row) * image[2] + column;
-                    f((z * kernel[1] + y) * kernel[2] + x, start..end, pixel);
+                    let column = across.pixel(tile.first + start, x) as usize;
+                    f(start..end, line * across.image + column);
                 }
             }
         }
@@ -104,8 +95,10 @@ impl<E: Float> ElementTask<E> for Largest<'_, E> {
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) {
         let Largest { x, geometry, y, positions } = self;
-        let Geometry { image, output, .. } = geometry;
-        let (pixels, windows): (usize, usize) = (image.iter().product(), output.iter().product());
+        let output = geometry.windows();
+        let (pixels, windows): (usize, usize) =
+            (geometry.image().iter().product(), output.iter().product());
+        let whole = geometry.axis(2).whole_windows();
         let mut all_positions = positions.chunks_exact_mut(windows);
         for (x, y) in x.chunks_exact(pixels.max(1)).zip(y.chunks_exact_mut(windows)) {
             let positions = all_positions.next().unwrap_or_default();
@@ -117,8 +110,9 @@ impl<E: Float> ElementTask<E> for Largest<'_, E> {
                         let y = &mut y[first..output[2].min(first + S::LANES)];
                         let start = row * output[2] + first;
                         let positions = positions.get_mut(start..start + y.len());
-                        let windows = [deep, down, first];
-                        largest_of(simd, x, &geometry, windows, y, positions.unwrap_or_default());
+                        let positions = positions.unwrap_or_default();
+                        let is_whole = whole.contains(&first) && first + y.len() <= whole.end;
+                        largest_of(simd, x, &geometry, [deep, down, first], is_whole, y, positions);
                     }
                 }
             }
@@ -126,43 +120,38 @@ impl<E: Float> ElementTask<E> for Largest<'_, E> {
     }
 }
 
-/// The largest pixels of at most a vector of adjacent windows, and their positions if wanted.
+/// The largest pixels of at most a vector of adjacent windows, and their positions if wanted. `is_whole`: all taps of the
+/// windows across are inside the image.
 #[inline(always)]
 fn largest_of<E: Float, S: Lanes<E>>(
     simd: S,
     x: &[E],
     geometry: &Geometry,
     windows: [usize; 3],
+    is_whole: bool,
     y: &mut [E],
     positions: &mut [i64],
 ) {
-    let &Geometry { image, kernel, stride, dilation, padding, .. } = geometry;
+    let [deep, down, across] = [0, 1, 2].map(|axis| geometry.axis(axis));
     let count = y.len();
-    let at = |axis: usize, place: usize| {
-        (windows[axis] * stride[axis] + place * dilation[axis]) as isize - padding[axis]
-    };
-    let is_in = |axis: usize, pixel: isize| (0..image[axis] as isize).contains(&pixel);
     let mut best = simd.splat(-E::INFINITY);
-    // Offsets of the best pixels from the first place, and the lanes that have one.
+    // Offsets of the best pixels from the first tap, and the lanes that have one.
     let (mut offsets, mut found) = (simd.splat_int(0.into()), simd.first(0));
-    for z in 0..kernel[0] {
-        for row in 0..kernel[1] {
-            let (plane, line) = (at(0, z), at(1, row));
-            if !is_in(0, plane) || !is_in(1, line) {
-                continue;
-            }
-            let line = (plane as usize * image[1] + line as usize) * image[2];
-            let line = &x[line..line + image[2]];
-            for column in 0..kernel[2] {
-                let pixel = at(2, column);
-                let last = pixel + ((count - 1) * stride[2]) as isize;
+    for z in deep.taps_of(windows[0]) {
+        for row in down.taps_of(windows[1]) {
+            let line = deep.pixel(windows[0], z) as usize * down.image
+                + down.pixel(windows[1], row) as usize;
+            let line = &x[line * across.image..][..across.image];
+            for column in 0..across.kernel {
                 let mut inside = 0..count;
-                if pixel < 0 || last >= image[2] as isize {
-                    let reach = |x: isize| (x + stride[2] as isize - 1).max(0) as usize / stride[2];
-                    let start = reach(-pixel).min(count);
-                    inside = start..reach(image[2] as isize - pixel).clamp(start, count);
+                if !is_whole {
+                    let at = across.windows_at(column);
+                    let [start, end] =
+                        [at.start, at.end].map(|at| at.saturating_sub(windows[2]).min(count));
+                    inside = start..end;
                 }
-                let pixels = load_apart(simd, line, pixel, stride[2], inside.clone());
+                let pixel = across.pixel(windows[2], column);
+                let pixels = load_apart(simd, line, pixel, across.stride, inside.clone());
                 let mut takes = best.lt(pixels) | (pixels.is_nan() & !best.is_nan());
                 if !positions.is_empty() {
                     takes = takes | !found;
@@ -172,8 +161,9 @@ fn largest_of<E: Float, S: Lanes<E>>(
                 }
                 best = pixels.select(takes, best);
                 if !positions.is_empty() {
-                    let offset = (z * dilation[0] * image[1] + row * dilation[1]) * image[2]
-                        + column * dilation[2];
+                    let offset = (z * deep.dilation * down.image + row * down.dilation)
+                        * across.image
+                        + column * across.dilation;
                     offsets = simd.splat_int((offset as i32).into()).select(takes, offsets);
                     found = found | takes;
                 }
@@ -191,10 +181,10 @@ fn largest_of<E: Float, S: Lanes<E>>(
         simd.store(memory.as_mut_ptr().cast(), S::V::from_bits(offsets));
         core::slice::from_raw_parts(memory.as_ptr().cast::<E::Int>(), S::LANES)
     };
-    let first = [0, 1, 2].map(|axis| at(axis, 0) as i64);
-    let first = (first[0] * image[1] as i64 + first[1]) * image[2] as i64 + first[2];
+    let first = [0, 1, 2].map(|axis| geometry.axis(axis).pixel(windows[axis], 0) as i64);
+    let first = (first[0] * down.image as i64 + first[1]) * across.image as i64 + first[2];
     for (i, (position, &offset)) in positions.iter_mut().zip(offsets).enumerate() {
-        *position = first + (i * stride[2]) as i64 + offset.into();
+        *position = first + (i * across.stride) as i64 + offset.into();
     }
 }
 
@@ -217,8 +207,8 @@ fn load_apart<E: Float, S: Lanes<E>>(
     if range.is_empty() {
         return simd.splat(E::ZERO);
     }
-    let last = first + ((range.end - 1) * stride) as isize;
-    assert!(first + (range.start * stride) as isize >= 0 && (last as usize) < line.len());
+    let [begin, end] = [range.start, range.end - 1].map(|i| first + (i * stride) as isize);
+    assert!(0 <= begin && begin <= end && end < line.len() as isize);
     let src = line.as_ptr().wrapping_offset(first);
     // SAFETY: the pixels of the range are inside the line, as asserted, and so are those between them.
     unsafe {
@@ -246,29 +236,10 @@ fn load_apart<E: Float, S: Lanes<E>>(
     }
 }
 
-/// Places of a window along an axis that count in the divisor: those inside the image, or also those in the
-/// padding, which is the same at both ends.
-#[inline(always)]
-fn counted(geometry: &Geometry, counts_padding: bool, axis: usize, window: usize) -> usize {
-    let Geometry { image, kernel, stride, dilation, padding, .. } = *geometry;
-    let margin = if counts_padding { padding[axis] } else { 0 };
-    let first = (window * stride[axis]) as isize - padding[axis];
-    // Places before `position`.
-    let before = |position: isize| {
-        ((position - first).max(0) as usize).div_ceil(dilation[axis]).min(kernel[axis])
-    };
-    before(image[axis] as isize + margin) - before(-margin)
-}
-
 /// `f(window of the tile, divisor of its mean)` for every window of a tile.
 #[inline(always)]
-fn each_divisor(
-    geometry: &Geometry,
-    counts_padding: bool,
-    tile: Tile,
-    mut f: impl FnMut(usize, f64),
-) {
-    let along = |axis, window| counted(geometry, counts_padding, axis, window);
+fn each_divisor(counted: &Geometry, tile: Tile, mut f: impl FnMut(usize, f64)) {
+    let along = |axis: usize, window| counted.axis(axis).taps_of(window).len();
     let rows = along(0, tile.deep) * along(1, tile.down);
     for i in 0..tile.count {
         f(i, (rows * along(2, tile.first + i)) as f64);
@@ -289,17 +260,18 @@ impl<E: Float> ElementTask<E> for Mean<'_, E> {
     fn run<S: Lanes<E>>(self, _simd: S) {
         let Mean { x, geometry, counts_padding, y } = self;
         let (pixels, windows): (usize, usize) =
-            (geometry.image.iter().product(), geometry.output.iter().product());
+            (geometry.image().iter().product(), geometry.windows().iter().product());
+        let counted = if counts_padding { geometry.with_padding() } else { geometry };
         for (x, y) in x.chunks_exact(pixels.max(1)).zip(y.chunks_exact_mut(windows)) {
             each_tile(&geometry, |tile, first| {
                 let mut sums = [0.0f64; TILE];
-                each_place(&geometry, tile, |_, range, pixel| {
+                each_tap(&geometry, tile, |range, pixel| {
                     let sums = &mut sums[range.clone()];
-                    each_pixel(&x[pixel..], geometry.stride[2], range.len(), |i, x| {
+                    each_pixel(&x[pixel..], geometry.axis(2).stride, range.len(), |i, x| {
                         sums[i] += x.to_f64();
                     });
                 });
-                each_divisor(&geometry, counts_padding, tile, |i, divisor| {
+                each_divisor(&counted, tile, |i, divisor| {
                     y[first + i] = E::from_f64(sums[i] / divisor);
                 });
             });
@@ -321,16 +293,17 @@ impl<E: Float> ElementTask<E> for MeanGrad<'_, E> {
     fn run<S: Lanes<E>>(self, _simd: S) {
         let MeanGrad { g, geometry, counts_padding, y } = self;
         let (pixels, windows): (usize, usize) =
-            (geometry.image.iter().product(), geometry.output.iter().product());
+            (geometry.image().iter().product(), geometry.windows().iter().product());
+        let counted = if counts_padding { geometry.with_padding() } else { geometry };
         y.fill(E::ZERO);
         for (g, y) in g.chunks_exact(windows).zip(y.chunks_exact_mut(pixels.max(1))) {
             each_tile(&geometry, |tile, first| {
                 let mut parts = [E::ZERO; TILE];
-                each_divisor(&geometry, counts_padding, tile, |i, divisor| {
+                each_divisor(&counted, tile, |i, divisor| {
                     parts[i] = E::from_f64(g[first + i].to_f64() / divisor);
                 });
-                each_place(&geometry, tile, |_, range, pixel| {
-                    let to = y[pixel..].iter_mut().step_by(geometry.stride[2]);
+                each_tap(&geometry, tile, |range, pixel| {
+                    let to = y[pixel..].iter_mut().step_by(geometry.axis(2).stride);
                     to.zip(&parts[range]).for_each(|(y, &part)| *y = *y + part);
                 });
             });

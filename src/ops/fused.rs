@@ -3,7 +3,7 @@
 //! Each is defined by a composite of simpler ops (`tensor/fused/`), which runs on backends without
 //! a kernel and is differentiated for second derivatives. Kernels must agree with it.
 
-use super::{Convolution, Pooling, UnaryOp, Window};
+use super::{Geometry, UnaryOp};
 
 /// An activation function.
 ///
@@ -294,24 +294,6 @@ pub enum FusedOp<'a, T> {
         /// A tensor of any shape.
         x: &'a T,
     },
-    /// Copies the windows of images to columns, with zeros outside the image; for any dtype.
-    /// Result: columns `[n, c · kh · kw, oh · ow]`.
-    Im2col {
-        /// Images `[n, c, h, w]`.
-        x: &'a T,
-        /// The windows.
-        window: Window,
-    },
-    /// Sums columns into images: every element is the sum of the elements that [`FusedOp::Im2col`]
-    /// copies from it. Result: images `[n, c, h, w]`.
-    Col2im {
-        /// Columns `[n, c · kh · kw, oh · ow]`.
-        x: &'a T,
-        /// Height and width of the images.
-        image: [usize; 2],
-        /// The windows.
-        window: Window,
-    },
     /// The convolution of images with filters, `f(weight · windows(x) + bias)`. Images have one to three
     /// axes `…`. Result: `[n, o, …]`.
     Conv {
@@ -323,8 +305,10 @@ pub enum FusedOp<'a, T> {
         bias: Option<&'a T>,
         /// f, one with an [`Activation::op`].
         activation: Option<Activation>,
-        /// How windows slide.
-        convolution: Convolution,
+        /// The windows, of which the result has all.
+        geometry: Geometry,
+        /// Number of groups of channels: each group of output channels reads its own group of input channels. Not 0.
+        groups: usize,
     },
     /// The gradient of the images of [`FusedOp::Conv`], the transposed convolution. Result: `[n, c, …]`.
     ConvTranspose {
@@ -332,10 +316,10 @@ pub enum FusedOp<'a, T> {
         g: &'a T,
         /// As in [`FusedOp::Conv`].
         weight: &'a T,
-        /// Extents of the images.
-        image: [usize; 3],
         /// As in [`FusedOp::Conv`].
-        convolution: Convolution,
+        geometry: Geometry,
+        /// As in [`FusedOp::Conv`].
+        groups: usize,
     },
     /// The gradient of the filters of [`FusedOp::Conv`]. Result: `[o, c / groups, …]`.
     ConvWeightGrad {
@@ -343,18 +327,18 @@ pub enum FusedOp<'a, T> {
         g: &'a T,
         /// As in [`FusedOp::Conv`].
         x: &'a T,
-        /// Extents of the filters.
-        kernel: [usize; 3],
         /// As in [`FusedOp::Conv`].
-        convolution: Convolution,
+        geometry: Geometry,
+        /// As in [`FusedOp::Conv`].
+        groups: usize,
     },
     /// The largest pixel of each window, the first of equal ones; NaN if there is one. Results: `[n, c, …]`
     /// and, if wanted, positions of these pixels in their images, of dtype `I64`.
     MaxPool {
         /// Images `[n, c, …]`.
         x: &'a T,
-        /// The windows.
-        pooling: Pooling,
+        /// The windows, each with a pixel of the image.
+        geometry: Geometry,
         /// True if positions are wanted.
         with_positions: bool,
     },
@@ -363,16 +347,18 @@ pub enum FusedOp<'a, T> {
         /// Images `[n, c, …]`.
         x: &'a T,
         /// The windows.
-        pooling: Pooling,
+        geometry: Geometry,
+        /// True if padding counts in the divisor.
+        count_include_pad: bool,
     },
     /// The gradient of the images of [`FusedOp::AvgPool`]. Result: `[n, c, …]`.
     AvgPoolGrad {
         /// Upstream gradient `[n, c, …]`.
         g: &'a T,
-        /// Extents of the images.
-        image: [usize; 3],
-        /// The windows.
-        pooling: Pooling,
+        /// As in [`FusedOp::AvgPool`].
+        geometry: Geometry,
+        /// As in [`FusedOp::AvgPool`].
+        count_include_pad: bool,
     },
     /// Inner product `Σ a b` of each row. Result: `[…]`.
     Dot {
@@ -405,8 +391,6 @@ impl<T> FusedOp<'_, T> {
             FusedOp::Linear { activation: None, .. } => "linear",
             FusedOp::Linear { activation: Some(_), .. } => "linear_activation",
             FusedOp::SinCos { .. } => "sincos",
-            FusedOp::Im2col { .. } => "im2col",
-            FusedOp::Col2im { .. } => "col2im",
             FusedOp::Conv { .. } => "conv",
             FusedOp::ConvTranspose { .. } => "conv_transpose",
             FusedOp::ConvWeightGrad { .. } => "conv_weight_grad",
@@ -459,14 +443,12 @@ impl<'a, T> FusedOp<'a, T> {
             AttentionGrad { g, q, k, v, largest, inverse, y; mask; parameters }
             Linear { x, weight; bias; activation, keep_sums }
             SinCos { x; ;  }
-            Im2col { x; ; window }
-            Col2im { x; ; image, window }
-            Conv { x, weight; bias; activation, convolution }
-            ConvTranspose { g, weight; ; image, convolution }
-            ConvWeightGrad { g, x; ; kernel, convolution }
-            MaxPool { x; ; pooling, with_positions }
-            AvgPool { x; ; pooling }
-            AvgPoolGrad { g; ; image, pooling }
+            Conv { x, weight; bias; activation, geometry, groups }
+            ConvTranspose { g, weight; ; geometry, groups }
+            ConvWeightGrad { g, x; ; geometry, groups }
+            MaxPool { x; ; geometry, with_positions }
+            AvgPool { x; ; geometry, count_include_pad }
+            AvgPoolGrad { g; ; geometry, count_include_pad }
             Dot { a, b; ;  }
         })
     }

@@ -22,17 +22,16 @@
 //! | `linear.rs` | `linear`, `linear_activation`, `bias_activation` |
 //! | `dropout.rs` | `dropout` |
 //! | `sincos.rs` | `sincos` |
-//! | `columns.rs` | `im2col`, `col2im` |
 //! | `conv.rs` | `conv2d`, `conv_transpose2d` and their kin |
 //! | `pool.rs` | `max_pool2d`, `avg_pool2d` and their kin |
 //! | `adaptive.rs` | `adaptive_avg_pool2d`, `adaptive_max_pool2d` and their kin |
+//! | `windows.rs` | views of windows, `im2col`, `col2im` |
 //! | `dot.rs` | `dot` |
 //! | `attention.rs` | `scaled_dot_product_attention` |
 
 mod adaptive;
 pub(crate) mod attention;
 mod batch_norm;
-mod columns;
 pub(crate) mod conv;
 pub(crate) mod cross_entropy;
 mod dot;
@@ -42,6 +41,7 @@ mod norm;
 pub(crate) mod pool;
 mod sincos;
 mod softmax;
+mod windows;
 
 use smallvec::SmallVec;
 

@@ -2,9 +2,9 @@
 //! method panics.
 
 use proptest::prelude::*;
-use swath::Rng;
-use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp, Window};
+use swath::ops::{BinaryOp, CompareOp, ReduceOp, UnaryOp};
 use swath::prelude::*;
+use swath::{ConvOptions, Rng};
 
 type T = Tensor<CpuBackend>;
 
@@ -259,10 +259,11 @@ proptest! {
         let [kernel, reach] = [len, start.unsigned_abs()];
         for padding in [[0, reach], [reach, kernel], [usize::MAX, 0]] {
             let [stride, dilation] = [[step.unsigned_abs(), 1], [1, reach]];
-            let window = Window { kernel: [kernel, 1], stride, padding, dilation };
-            results.push(a.im2col(window));
-            results.push(a.im2col(window).and_then(|y| y.col2im([reach, kernel], window)));
-            results.push(a.col2im([reach, kernel], window));
+            let options = ConvOptions::new().stride(stride).padding(padding).dilation(dilation);
+            let (image, kernel) = ([reach, kernel], [kernel, 1]);
+            results.push(a.im2col(kernel, options));
+            results.push(a.im2col(kernel, options).and_then(|y| y.col2im(image, kernel, options)));
+            results.push(a.col2im(image, kernel, options));
         }
         let pads = [(start, step), (step, start)];
         let size = [len, reach];

@@ -5,12 +5,12 @@
 
 use std::process::Command;
 
-use swath::CrossEntropy;
 use swath::ops::{
     Activation, BinaryOp, CompareOp, DropoutMask, NumberTest, ReduceOp, ScanOp, TernaryOp, UnaryOp,
-    UpdateOp, Window,
+    UpdateOp,
 };
 use swath::prelude::*;
+use swath::{ConvOptions, CrossEntropy};
 
 use crate::support::is_full;
 
@@ -117,9 +117,9 @@ fn fused(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
 fn several_operands(digest: &mut Digest, x: &T, y: &T) -> Result<()> {
     let (x, flat) = (x.requires_grad(), y.flatten(0, -1)?);
     let (sine, cosine) = x.sincos()?;
-    let window = Window { stride: [1, 2], padding: [1, 0], ..Window::new([2, 3]) };
-    let columns = sine.unsqueeze(0)?.unsqueeze(0)?.im2col(window)?;
-    let image = columns.col2im([x.dims()[0], x.dims()[1]], window)?.square()?;
+    let options = ConvOptions::new().stride([1, 2]).padding([1, 0]);
+    let columns = sine.unsqueeze(0)?.unsqueeze(0)?.im2col([2, 3], options)?;
+    let image = columns.col2im([x.dims()[0], x.dims()[1]], [2, 3], options)?.square()?;
     let product = cosine.flatten(0, -1)?.dot(&flat)?;
     for y in [&sine, &cosine, &columns, &image, &product] {
         update(digest, &y.detach())?;

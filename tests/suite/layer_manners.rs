@@ -284,12 +284,13 @@ fn setters_set_the_fields() -> Result<()> {
         kernel: [3, 4],
         stride: Some([2, 2]),
         padding: [1, 2],
+        padding_after: Some([0, 2]),
         dilation: [1, 1],
         ceil_mode: true,
         count_include_pad: true,
     };
     let set = PoolOptions::new(9).kernel([3, 4]).stride(2).padding([1, 2]).dilation(1);
-    assert_eq!(set.ceil_mode(true).count_include_pad(true), pool);
+    assert_eq!(set.padding_after([0, 2]).ceil_mode(true).count_include_pad(true), pool);
 
     let text = |options: &dyn std::fmt::Debug| format!("{options:?}");
     let (bias, weight, affine, dtype, eps) = (false, false, false, DType::F64, 0.5);

@@ -5,7 +5,7 @@ use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts from bottom to top: each may import those before it only.
-pub const ORDER: [&str; 22] = [
+pub const ORDER: [&str; 23] = [
     "simd",
     "dispatch",
     "output",
@@ -24,6 +24,7 @@ pub const ORDER: [&str; 22] = [
     "scatter",
     "rows",
     "attention",
+    "geometry",
     "gemm",
     "pool",
     "api",

@@ -1,10 +1,8 @@
-//! Copies, fills, permutations and transposes of elements of any type, im2col and col2im, and
+//! Copies, fills, permutations and transposes of elements of any type, and
 //! non-temporal stores for large results.
 
-use crate::copy::{self, Col2im, Fence, Im2col, Permute, Plain, is_streamed};
-use crate::dispatch::Enter as _;
+use crate::copy::{self, Fence, Permute, Plain, is_streamed};
 use crate::output::{Output, Place};
-use crate::simd::Float;
 
 pub use crate::copy::transpose;
 
@@ -58,55 +56,6 @@ pub fn fill<T: Plain>(dst: &mut (impl Output<T> + ?Sized), x: T) {
 #[track_caller]
 pub fn permute<T: Plain>(src: &[T], dst: &mut (impl Output<T> + ?Sized), shape: Permute) {
     copy::permute(src, dst, shape);
-}
-
-/// Lays the windows of images out as columns:
-/// `columns[n, (c, ky, kx), (oy, ox)] = images[n, c, y, x]` with
-/// `y = oy * stride[0] + ky * dilation[0] - padding[0]` and `x` likewise, or 0 outside the image.
-///
-/// ```
-/// use swath_kernels::{Im2col, im2col};
-///
-/// let shape = Im2col {
-///     images: 1, channels: 1, height: 1, width: 4,
-///     kernel: [1, 3], stride: [1, 1], padding: [0, 1], dilation: [1, 1],
-/// };
-/// let mut columns = [0.0; 12];
-/// im2col(&[1.0f32, 2.0, 3.0, 4.0], &mut columns, shape);
-/// assert_eq!(columns, [0.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 4.0, 2.0, 3.0, 4.0, 0.0]);
-/// ```
-///
-/// # Panics
-/// If a slice's length does not match the shape, or the window does not fit the padded image.
-#[track_caller]
-pub fn im2col<T: Plain>(images: &[T], columns: &mut (impl Output<T> + ?Sized), shape: Im2col) {
-    copy::im2col(images, columns, shape);
-}
-
-/// Adds the columns back into the images, the adjoint of [`im2col`]: each element becomes the sum
-/// of the column elements that [`im2col`] copies from it, in order of `ky`, then `kx`, starting
-/// from +0. The old contents of `images` are overwritten.
-///
-/// ```
-/// use swath_kernels::{Im2col, col2im};
-///
-/// let shape = Im2col {
-///     images: 1, channels: 1, height: 1, width: 4,
-///     kernel: [1, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1],
-/// };
-/// let mut images = [0.0; 4];
-/// col2im(&[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0], &mut images, shape);
-/// assert_eq!(images, [1.0, 12.0, 23.0, 30.0]);
-/// ```
-///
-/// # Panics
-/// If a slice's length does not match the shape, or the window does not fit the padded image.
-#[track_caller]
-pub fn col2im<E: Float>(columns: &[E], images: &mut [E], shape: Im2col) {
-    let output = shape.check("col2im", images.len(), columns.len());
-    if !images.is_empty() {
-        E::enter(Col2im { columns, images, shape, output });
-    }
 }
 
 /// Calls `f` with a [`Place`] that writes to `out`, a part of a result of `whole` elements. It writes

@@ -1,6 +1,6 @@
 //! Pooling of images: largest elements and means of windows.
 
-use crate::gemm::Geometry;
+use crate::geometry::Geometry;
 use crate::pool;
 use crate::simd::Float;
 
@@ -8,13 +8,11 @@ use crate::simd::Float;
 #[track_caller]
 fn check(name: &str, pixels: usize, windows: usize, geometry: &Geometry) {
     let size = |extents: [usize; 3]| extents.iter().product::<usize>();
-    let (image, output) = (size(geometry.image), size(geometry.output));
-    let steps = [geometry.stride, geometry.dilation];
-    assert!(!steps.iter().flatten().any(|&step| step == 0), "{name}: a step of 0 in {geometry:?}");
+    let (image, output) = (size(geometry.image()), size(geometry.windows()));
     assert!(output > 0, "{name}: no window in {geometry:?}");
     let count = windows / output;
     assert!(
-        windows == count * output && pixels == count * image,
+        windows.is_multiple_of(output) && count.checked_mul(image) == Some(pixels),
         "{name}: {pixels} pixels and {windows} windows are not those of whole images of {geometry:?}"
     );
 }
@@ -23,18 +21,13 @@ fn check(name: &str, pixels: usize, windows: usize, geometry: &Geometry) {
 /// ones the first. A NaN is larger than any number. Pixels of the padding are none. `positions` may be empty.
 ///
 /// ```
-/// use swath_kernels::{Geometry, max_pool};
-/// let pairs = Geometry {
-///     image: [1, 1, 4],
-///     kernel: [1, 1, 2],
-///     stride: [1, 1, 2],
-///     dilation: [1; 3],
-///     padding: [0; 3],
-///     output: [1, 1, 2],
-/// };
+/// use swath_kernels::{Geometry, Sliding, max_pool};
+/// let across = Sliding { stride: 2, windows: 2, ..Sliding::new(4, 2) };
+/// let pairs = Geometry::new([Sliding::default(), Sliding::default(), across])?;
 /// let (mut y, mut positions) = ([0.0f32; 2], [0; 2]);
 /// max_pool(&[1.0, 3.0, 2.0, 2.0], pairs, &mut y, &mut positions);
 /// assert_eq!((y, positions), ([3.0, 2.0], [1, 2]));
+/// # Ok::<(), swath_kernels::GeometryError>(())
 /// ```
 ///
 /// # Panics
@@ -48,45 +41,35 @@ pub fn max_pool<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &
         positions.len(),
         y.len()
     );
-    let pixels: usize = geometry.image.iter().product();
+    let pixels: usize = geometry.image().iter().product();
     assert!(i32::try_from(pixels).is_ok(), "max_pool: images of {pixels} pixels");
-    for axis in 0..3 {
-        let Geometry { image, kernel, stride, dilation, padding, output } = geometry;
-        let begin = |window: usize| (window * stride[axis]) as isize - padding[axis];
-        // A window that begins in the image has a pixel, one that begins before it perhaps at a later place.
-        let has_pixel = |begin: isize| {
-            let place = begin.min(0).unsigned_abs().div_ceil(dilation[axis]);
-            let pixel = begin + (place * dilation[axis]) as isize;
-            place < kernel[axis] && pixel < image[axis] as isize
-        };
-        let before = (0..output[axis]).take_while(|&window| begin(window) < 0);
-        let missing = before.chain([output[axis] - 1]).find(|&window| !has_pixel(begin(window)));
+    for number in 0..3 {
+        let axis = geometry.axis(number);
+        // A window that begins in the image has a pixel, one that begins before it perhaps at a later tap.
+        let before = (0..axis.windows).take_while(|&window| axis.pixel(window, 0) < 0);
+        let missing =
+            before.chain([axis.windows - 1]).find(|&window| axis.taps_of(window).is_empty());
         assert!(
             missing.is_none(),
-            "max_pool: window {missing:?} along axis {axis} of {geometry:?} has no pixel"
+            "max_pool: window {missing:?} along axis {number} of {geometry:?} has no pixel"
         );
     }
     pool::largest(x, geometry, y, positions);
 }
 
-/// The mean of each window of the images `x`, summed in `f64` in the order of places: over the pixels inside the
-/// image or, with `counts_padding`, also over the padding, which is 0 and as wide after the image as before it.
+/// The mean of each window of the images `x`, summed in `f64` in the order of taps: over the pixels inside the
+/// image or, with `counts_padding`, also over the padding, which is 0.
 ///
 /// ```
-/// use swath_kernels::{Geometry, avg_pool};
-/// let pairs = Geometry {
-///     image: [1, 1, 3],
-///     kernel: [1, 1, 2],
-///     stride: [1, 1, 2],
-///     dilation: [1; 3],
-///     padding: [0, 0, 1],
-///     output: [1, 1, 2],
-/// };
+/// use swath_kernels::{Geometry, Sliding, avg_pool};
+/// let across = Sliding { stride: 2, padding: [1, 1], windows: 2, ..Sliding::new(3, 2) };
+/// let pairs = Geometry::new([Sliding::default(), Sliding::default(), across])?;
 /// let mut y = [0.0f32; 2];
 /// avg_pool(&[1.0, 3.0, 2.0], pairs, false, &mut y);
 /// assert_eq!(y, [1.0, 2.5]);
 /// avg_pool(&[1.0, 3.0, 2.0], pairs, true, &mut y);
 /// assert_eq!(y, [0.5, 2.5]);
+/// # Ok::<(), swath_kernels::GeometryError>(())
 /// ```
 ///
 /// # Panics

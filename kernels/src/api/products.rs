@@ -131,15 +131,8 @@ pub fn gemm_packed<T: Factor>(
 /// from the image, never stored as a matrix.
 ///
 /// ```
-/// use swath_kernels::{Geometry, MatMut, MatRef, Windows, Workspace, gemm_windows};
-/// let pairs = Geometry {
-///     image: [1, 1, 4],
-///     kernel: [1, 1, 2],
-///     stride: [1; 3],
-///     dilation: [1; 3],
-///     padding: [0; 3],
-///     output: [1, 1, 3],
-/// };
+/// use swath_kernels::{Geometry, MatMut, MatRef, Sliding, Windows, Workspace, gemm_windows};
+/// let pairs = Geometry::new([Sliding::default(), Sliding::default(), Sliding::new(4, 2)])?;
 /// // One image of one channel.
 /// let x = [1.0f32, 3.0, 2.0, 5.0];
 /// let windows = Windows::new(&x, 0, [1, 1], [4, 4, 4, 4, 1], pairs)?;
@@ -148,7 +141,7 @@ pub fn gemm_packed<T: Factor>(
 /// let c = MatMut::row_major(&mut y, [1, 3])?;
 /// gemm_windows(filters, &windows, 0.0, c, &mut Workspace::new())?;
 /// assert_eq!(y, [2.0, -1.0, 3.0]);
-/// # Ok::<(), swath_kernels::GemmError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

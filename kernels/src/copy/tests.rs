@@ -3,7 +3,7 @@
 use super::*;
 use crate::dispatch::{Isa, with_isa};
 use crate::testing::unless_miri;
-use crate::{Place, col2im, fill, with_place};
+use crate::{Place, fill, with_place};
 
 /// Every `step`-th case under Miri, else all.
 fn some<T>(cases: impl IntoIterator<Item = T>, step: usize) -> impl Iterator<Item = T> {
@@ -371,129 +371,7 @@ fn halves_are_copied_bitwise() {
         to.fill(of(1));
         permute(&from, &mut to, Permute { dims: &[7, 9], strides: &[1, 7], offset: 0 });
         assert_eq!(bits(&to), turned);
-        for shape in im2col_shapes().into_iter().filter(|shape| shape.images_len() <= Some(63)) {
-            let from = &from[..shape.images_len().unwrap()];
-            let expected = windows(shape).iter().map(|at| at.map_or(0, |at| x[at])).collect();
-            let mut columns = vec![of(1); shape.columns_len().unwrap()];
-            im2col(from, &mut columns, shape);
-            let (found, expected): (_, Vec<u16>) = (bits(&columns), expected);
-            assert_eq!(found, expected, "{shape:?}");
-        }
     }
     check(half::f16::from_bits, half::f16::to_bits);
     check(half::bf16::from_bits, half::bf16::to_bits);
-}
-
-/// The windows of a shape by definition: for each element of the columns the index in the images,
-/// if it is not in the padding.
-fn windows(shape: Im2col) -> Vec<Option<usize>> {
-    let Im2col { kernel, stride, padding, dilation, .. } = shape;
-    let [rows, cols] = shape.output().unwrap();
-    let mut from = Vec::new();
-    for plane in 0..shape.images * shape.channels {
-        for (ky, kx) in (0..kernel[0]).flat_map(|ky| (0..kernel[1]).map(move |kx| (ky, kx))) {
-            for (oy, ox) in (0..rows).flat_map(|oy| (0..cols).map(move |ox| (oy, ox))) {
-                let y = (oy * stride[0] + ky * dilation[0]).checked_sub(padding[0]);
-                let x = (ox * stride[1] + kx * dilation[1]).checked_sub(padding[1]);
-                let inside = y.zip(x).filter(|&(y, x)| y < shape.height && x < shape.width);
-                from.push(inside.map(|(y, x)| (plane * shape.height + y) * shape.width + x));
-            }
-        }
-    }
-    from
-}
-
-fn im2col_shapes() -> Vec<Im2col> {
-    let mut shapes = Vec::new();
-    for (height, width) in [(1, 1), (1, 9), (5, 7), (8, 6)] {
-        for kernel in [[1, 1], [1, 3], [3, 2], [3, 3]] {
-            for stride in [[1, 1], [2, 1], [1, 3], [3, 2]] {
-                for padding in [[0, 0], [1, 2], [4, 5]] {
-                    for dilation in [[1, 1], [2, 3]] {
-                        let (images, channels) = (2, 3);
-                        let shape = Im2col {
-                            images,
-                            channels,
-                            height,
-                            width,
-                            kernel,
-                            stride,
-                            padding,
-                            dilation,
-                        };
-                        shapes.extend(shape.output().is_some().then_some(shape));
-                    }
-                }
-            }
-        }
-    }
-    assert!(shapes.len() > 200);
-    some(shapes, 149).collect()
-}
-
-#[test]
-fn im2col_matches_its_definition() {
-    for shape in im2col_shapes() {
-        let images: Vec<i32> = (1..=shape.images_len().unwrap() as i32).collect();
-        let from = windows(shape);
-        let expected: Vec<i32> = from.iter().map(|at| at.map_or(0, |at| images[at])).collect();
-        let mut columns = vec![-1; expected.len()];
-        im2col(&images, &mut columns, shape);
-        assert_eq!(columns, expected, "{shape:?}");
-    }
-}
-
-#[test]
-fn col2im_adds_in_the_documented_order() {
-    for isa in Isa::ALL {
-        with_isa(isa, || {
-            for shape in im2col_shapes() {
-                let from = windows(shape);
-                // Magnitudes for which every other order of addition gives other bits.
-                let term = |i: usize| ((i * 7919 % 101) as f32 - 50.0) * 1.7f32.powi(i as i32 % 23);
-                let columns: Vec<f32> = (0..from.len()).map(term).collect();
-                let mut expected = vec![0.0f32; shape.images_len().unwrap()];
-                for (at, x) in from.iter().zip(&columns) {
-                    if let Some(at) = at {
-                        expected[*at] += x;
-                    }
-                }
-                let mut images = vec![f32::NAN; expected.len()];
-                col2im(&columns, &mut images, shape);
-                let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                assert_eq!(bits(&images), bits(&expected), "{shape:?} on {isa}");
-            }
-        });
-    }
-}
-
-#[test]
-fn im2col_of_invalid_shapes_panics() {
-    let good = Im2col {
-        images: 1,
-        channels: 1,
-        height: 4,
-        width: 4,
-        kernel: [2, 2],
-        stride: [1, 1],
-        padding: [0, 0],
-        dilation: [1, 1],
-    };
-    assert_eq!((good.images_len(), good.columns_len()), (Some(16), Some(36)));
-    let cases = [
-        Im2col { kernel: [0, 2], ..good },
-        Im2col { kernel: [5, 2], ..good },
-        Im2col { stride: [0, 1], ..good },
-        Im2col { dilation: [1, 0], ..good },
-        Im2col { dilation: [1, 4], ..good },
-        Im2col { padding: [usize::MAX, 0], ..good },
-        Im2col { images: usize::MAX, ..good },
-        Im2col { channels: 2, ..good },
-        Im2col { kernel: [usize::MAX, 2], dilation: [usize::MAX, 1], ..good },
-    ];
-    for shape in cases {
-        let forth = std::panic::catch_unwind(|| im2col(&[0u8; 16], &mut [0; 36], shape));
-        let back = std::panic::catch_unwind(|| col2im(&[0f32; 36], &mut [0.0; 16], shape));
-        assert!(forth.is_err() && back.is_err(), "{shape:?}");
-    }
 }

@@ -1,19 +1,19 @@
 //! The windows that a convolution sees, as a matrix that products copy and pack from the images themselves.
 //!
 //! ```text
-//! row     (c, kd, kh, kw)     a channel and a place in the window
+//! row     (c, kd, kh, kw)     a channel and a tap of the window
 //! column  (n, od, oh, ow)     an image and a window
-//! element image[n, c, od·stride + kd·dilation − padding, …]      0 outside the image
+//! element image[n, c, pixel of the window at the tap]      0 outside the image
 //! ```
 //!
 //! A convolution is `weight · windows`, the gradient of its weight `windows · gᵀ`. The matrix is larger than the
-//! images by the number of places in a window, so it is never formed: the driver packs panels of it as it packs
+//! images by the number of taps, so it is never formed: the driver packs panels of it as it packs
 //! any other B, and copies rows of it as it copies any other A.
 //!
 //! 1. A part is written in tiles of at most [`SEGMENTS`] columns. The columns of a tile are cut into *segments*,
 //!    runs of one row of windows (one `n`, one `od`, one `oh`).
-//! 2. For a place in the window and a segment, the columns inside the image are a run of pixels at a distance of
-//!    the stride; it is computed once and serves all channels.
+//! 2. At a tap, the columns of a segment inside the image are a run of pixels at a distance of the stride; it is
+//!    computed once and serves all channels.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -23,24 +23,8 @@ use super::matrix::GemmError;
 use super::pack::{Source, Squares, copied_row};
 use super::split::Split;
 use super::tile::{MAX_NV, max_vectors};
+use crate::geometry::Geometry;
 use crate::simd::{ElementTask, Lanes, MAX_LANES};
-
-/// Windows of an image along depth, height and width. Axes that an image lacks have an extent of 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
-    /// Extents of the image.
-    pub image: [usize; 3],
-    /// Extents of a window.
-    pub kernel: [usize; 3],
-    /// Distance between neighbouring windows in pixels.
-    pub stride: [usize; 3],
-    /// Distance between the pixels of a window.
-    pub dilation: [usize; 3],
-    /// Number of zeros before the image; if negative, of pixels that no window contains.
-    pub padding: [isize; 3],
-    /// Number of windows.
-    pub output: [usize; 3],
-}
 
 /// The windows of images `[images, channels, depth, height, width]` as a matrix `[channels · kd · kh · kw,
 /// images · od · oh · ow]`, or some of its columns.
@@ -79,7 +63,7 @@ impl<'a, T> Windows<'a, T> {
     /// [`GemmError::OutOfBounds`] if a pixel lies outside of `data`.
     ///
     /// # Panics
-    /// If a stride of the geometry is 0, or the number of windows overflows.
+    /// If the number of rows or columns overflows.
     pub fn new(
         data: &'a [T],
         offset: usize,
@@ -88,17 +72,15 @@ impl<'a, T> Windows<'a, T> {
         geometry: Geometry,
     ) -> Result<Self, GemmError> {
         let [images, channels] = counts;
-        let [depth, height, width] = geometry.image;
+        let [depth, height, width] = geometry.image();
         let extents = [images, channels, depth, height, width];
         if !super::bounds::is_inside(data.len(), offset, extents, strides) {
             let (shape, strides) = ([images, channels], [strides[0], strides[1]]);
             return Err(GemmError::OutOfBounds { offset, shape, strides, len: data.len() });
         }
-        assert!(!geometry.stride.contains(&0), "{geometry:?}");
-        let columns = geometry.output.iter().try_fold(images, |n, &extent| n.checked_mul(extent));
-        let columns = columns.expect("fewer windows than memory has bytes");
-        let rows = geometry.kernel.iter().try_fold(channels, |n, &extent| n.checked_mul(extent));
-        let rows = rows.expect("fewer elements of filters than memory has bytes");
+        let [taps, windows] = [geometry.taps(), geometry.windows().iter().product()];
+        let rows = channels.checked_mul(taps).expect("filters are smaller than memory");
+        let columns = images.checked_mul(windows).expect("fewer windows than memory has bytes");
         let (data, lifetime) = (data.as_ptr().wrapping_add(offset), PhantomData);
         Ok(Windows { data, strides, geometry, top: 0, rows, first: 0, columns, lifetime })
     }
@@ -114,7 +96,8 @@ impl<'a, T> Windows<'a, T> {
     /// If they exceed the rows.
     #[must_use]
     pub fn rows(self, top: usize, count: usize) -> Self {
-        assert!(top + count <= self.rows, "{count} rows from {top} of {}", self.rows);
+        let fits = top <= self.rows && count <= self.rows - top;
+        assert!(fits, "{count} rows from {top} of {}", self.rows);
         Windows { top: self.top + top, rows: count, ..self }
     }
 
@@ -124,7 +107,8 @@ impl<'a, T> Windows<'a, T> {
     /// If they exceed the columns.
     #[must_use]
     pub fn columns(self, first: usize, count: usize) -> Self {
-        assert!(first + count <= self.columns, "{count} columns from {first} of {}", self.columns);
+        let fits = first <= self.columns && count <= self.columns - first;
+        assert!(fits, "{count} columns from {first} of {}", self.columns);
         Windows { first: self.first + first, columns: count, ..self }
     }
 }
@@ -263,7 +247,8 @@ impl Tile {
     ) {
         let &Tile { rows, left, count, padded, .. } = self;
         let top = windows.top + self.top;
-        let Geometry { image, kernel, stride, dilation, padding, output } = windows.geometry;
+        let geometry = &windows.geometry;
+        let ([_, kernel_height, kernel_width], output) = (geometry.kernel(), geometry.windows());
         let mut segments = [Segment::default(); SEGMENTS];
         let mut parts = 0;
         let mut column = 0;
@@ -277,46 +262,41 @@ impl Tile {
             segments[parts] = Segment { column, len, start, window: [deep, down, across] };
             (parts, column) = (parts + 1, column + len);
         }
-        let places = kernel[0] * kernel[1] * kernel[2];
-        for place in 0..places {
-            // Channels whose row for this place is one of `top..top + rows`.
-            let channel = top.saturating_sub(place).div_ceil(places);
-            let end = (top + rows).saturating_sub(place).div_ceil(places);
+        let taps = geometry.taps();
+        let step = windows.strides[4].wrapping_mul(geometry.axis(2).stride as isize);
+        for tap in 0..taps {
+            // Channels whose row for this tap is one of `top..top + rows`.
+            let channel = top.saturating_sub(tap).div_ceil(taps);
+            let end = (top + rows).saturating_sub(tap).div_ceil(taps);
             if channel >= end {
                 continue;
             }
             let channels = end - channel;
-            let first_row = channel * places + place - top;
-            let within =
-                [place / (kernel[1] * kernel[2]), place / kernel[2] % kernel[1], place % kernel[2]];
-            let origin: [isize; 3] =
-                core::array::from_fn(|i| (within[i] * dilation[i]) as isize - padding[i]);
+            let first_row = channel * taps + tap - top;
+            let (line, x) = (tap / kernel_width, tap % kernel_width);
+            let at = [line / kernel_height, line % kernel_height, x];
+            let [planes, lines, columns]: [_; 3] =
+                core::array::from_fn(|axis| geometry.axis(axis).windows_at(at[axis]));
             for &Segment { column, len, start, window } in &segments[..parts] {
-                let pixel: [isize; 3] =
-                    core::array::from_fn(|i| origin[i] + (window[i] * stride[i]) as isize);
-                let is_in = |i: usize| (0..image[i] as isize).contains(&pixel[i]);
                 // Columns of the segment before, and up to the end of, those inside the image.
-                let (mut before, mut inside) = (len, len);
-                if is_in(0) && is_in(1) {
-                    let step = stride[2] as isize;
-                    let reach = |x: isize| ((x + step - 1).max(0) / step) as usize;
-                    before = reach(-pixel[2]).min(len);
-                    inside = reach(image[2] as isize - pixel[2]).clamp(before, len);
+                let (mut before, mut inside, mut offset) = (len, len, 0);
+                if planes.contains(&window[0]) && lines.contains(&window[1]) {
+                    before = columns.start.saturating_sub(window[2]).min(len);
+                    inside = columns.end.saturating_sub(window[2]).clamp(before, len);
+                    let first = [window[0], window[1], window[2] + before];
+                    let pixel = |i: usize| geometry.axis(i).pixel(first[i], at[i]);
+                    offset = (0..3).map(|i| pixel(i).wrapping_mul(windows.strides[i + 2])).sum();
                 }
-                let run =
-                    Run { before, inside, len, step: windows.strides[4] * stride[2] as isize };
-                let offset = start
-                    + channel as isize * windows.strides[1]
-                    + (0..3).map(|i| pixel[i] * windows.strides[i + 2]).sum::<isize>()
-                    + before as isize * run.step;
+                let run = Run { before, inside, len, step };
+                let offset = start + channel as isize * windows.strides[1] + offset;
                 let mut src = windows.data.wrapping_offset(offset);
                 let mut to = dst.wrapping_add(first_row * dst_row + column);
                 for _ in 0..channels {
-                    // SAFETY: columns `before..inside` of the segment are pixels of this channel; the row
-                    // of the tile holds the segment.
+                    // SAFETY: columns `before..inside` of the segment are pixels of this channel, which `new` has
+                    // found in the slice; the row of the tile holds the segment.
                     unsafe { run.write(simd, src, to) };
                     src = src.wrapping_offset(windows.strides[1]);
-                    to = to.wrapping_add(places * dst_row);
+                    to = to.wrapping_add(taps * dst_row);
                 }
             }
         }
@@ -329,8 +309,7 @@ impl Tile {
     }
 }
 
-/// The elements of a segment for one place in the window: zeros up to `before`, pixels up to `inside`, zeros up to
-/// `len`.
+/// The elements of a segment at one tap: zeros up to `before`, pixels up to `inside`, zeros up to `len`.
 struct Run {
     before: usize,
     inside: usize,

@@ -6,11 +6,11 @@ use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, rule_keeping};
 use crate::backend::Backend;
 use crate::tensor::Tensor;
 
-use super::one_input;
+use super::linear;
 
 /// Rule of `cumsum(axis)`: each element is a term of every later sum.
 pub(crate) fn cumsum_rule<B: Backend>(axis: usize) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| g.flip(axis)?.cumsum(axis)?.flip(axis))
+    linear(move |g: &Tensor<B>| g.flip(axis)?.cumsum(axis)?.flip(axis))
 }
 
 /// Rule of `cumprod(axis)` of `x`, without a division, so that zeros need no special case:

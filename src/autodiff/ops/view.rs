@@ -11,11 +11,11 @@ use crate::layout::AxisPart;
 use crate::shape::{AxisSet, Shape};
 use crate::tensor::Tensor;
 
-use super::one_input;
+use super::linear;
 
 /// Rule of `reshape`, `squeeze` and `unsqueeze` from `shape`: the gradient reshaped back.
 pub(crate) fn reshape_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| g.reshape(shape))
+    linear(move |g: &Tensor<B>| g.reshape(shape))
 }
 
 /// Rule of `permute(axes)`: the inverse permutation.
@@ -24,18 +24,18 @@ pub(crate) fn permute_rule<B: Backend>(axes: AxisSet) -> SharedRule<B> {
     for (to, &from) in axes.iter().enumerate() {
         inverse[from] = to;
     }
-    one_input(move |g: &Tensor<B>| g.permute(&inverse))
+    linear(move |g: &Tensor<B>| g.permute(&inverse))
 }
 
 /// Rule of `contiguous`, `broadcast_to` and `to_dtype`. The engine sums the gradient to the input's
 /// shape and converts it to the input's dtype.
 pub(crate) fn identity_rule<B: Backend>() -> SharedRule<B> {
-    one_input(Tensor::same)
+    linear(Tensor::same)
 }
 
 /// Rule of `sum_to` from `shape`: every summed element gets the gradient of the sum.
 pub(crate) fn sum_to_rule<B: Backend>(shape: Shape) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| g.broadcast_to(shape))
+    linear(move |g: &Tensor<B>| g.broadcast_to(shape))
 }
 
 /// Rule of taking the elements `start, start + step, …` of an axis of extent `dim`: the
@@ -58,7 +58,7 @@ pub(crate) fn step_rule<B: Backend>(
     }
     match step {
         1 => shared_rule(RangeRule(Range { axis, start })),
-        _ => one_input(move |g: &Tensor<B>| spread(g, axis, dim, start, step)),
+        _ => linear(move |g: &Tensor<B>| spread(g, axis, dim, start, step)),
     }
 }
 
@@ -90,7 +90,7 @@ fn spread<B: Backend>(
 
 /// Rule of `unfold` from `shape`: gradients are added up at the places that windows were read from.
 pub(crate) fn unfold_rule<B: Backend>(shape: Shape, axis: usize, step: usize) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| {
+    linear(move |g: &Tensor<B>| {
         let last = g.rank() - 1;
         let [windows, size] = [axis, last].map(|axis| g.dims()[axis]);
         let place = |i| Scalar::Int((i / size * step + i % size) as i64);
@@ -104,7 +104,7 @@ pub(crate) fn unfold_rule<B: Backend>(shape: Shape, axis: usize, step: usize) ->
 
 /// Rule of `diagonal` of two axes of `shape`: the gradient on the diagonal, zero elsewhere.
 pub(crate) fn diagonal_rule<B: Backend>(shape: Shape, axes: [usize; 2]) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| on_diagonal(g, shape, axes))
+    linear(move |g: &Tensor<B>| on_diagonal(g, shape, axes))
 }
 
 /// Places a gradient on the diagonal of two axes of `shape`, of extents r and c. Rows of one element and c
@@ -155,12 +155,12 @@ pub(crate) fn roll_rule<B: Backend>(
     let back = move |&(axis, shift): &(usize, usize)| {
         (axis, (shape.dim(axis) - shift) % shape.dim(axis).max(1))
     };
-    one_input(move |g: &Tensor<B>| g.rolled(moves.iter().map(back).collect()))
+    linear(move |g: &Tensor<B>| g.rolled(moves.iter().map(back).collect()))
 }
 
 /// Rule of `pad`: along each axis, gradients are added up at the elements that the parts of the result repeat.
 pub(crate) fn pad_rule<B: Backend>(shape: Shape, axes: Vec<Vec<AxisPart>>) -> SharedRule<B> {
-    one_input(move |g: &Tensor<B>| {
+    linear(move |g: &Tensor<B>| {
         if shape.numel() == 0 {
             return Tensor::zeros(shape, g.dtype());
         }

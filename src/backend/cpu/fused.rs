@@ -6,7 +6,6 @@
 
 mod attention;
 mod bias_activation;
-mod columns;
 mod conv;
 mod cross_entropy;
 mod dot;
@@ -76,23 +75,25 @@ pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
             let function = activation.map(function).transpose()?;
             linear::linear(name, x, weight, After { bias, function, keep_sums })
         }
-        FusedOp::Im2col { x, ref window } => columns::im2col(x, window),
-        FusedOp::Col2im { x, image, ref window } => columns::col2im(x, image, window),
-        FusedOp::Conv { x, weight, bias, activation, ref convolution } => {
+        FusedOp::Conv { x, weight, bias, activation, geometry, groups } => {
             let function = activation.map(function).transpose()?;
-            conv::forward(name, x, weight, (bias, function), convolution)
+            conv::forward(name, x, weight, (bias, function), (geometry, groups))
         }
-        FusedOp::ConvTranspose { g, weight, image, ref convolution } => {
-            conv::transpose(name, g, weight, image, convolution)
+        FusedOp::ConvTranspose { g, weight, geometry, groups } => {
+            conv::transpose(name, g, weight, (geometry, groups))
         }
-        FusedOp::ConvWeightGrad { g, x, kernel, ref convolution } => {
-            conv::weight_grad(name, x, g, kernel, convolution)
+        FusedOp::ConvWeightGrad { g, x, geometry, groups } => {
+            conv::weight_grad(name, x, g, (geometry, groups))
         }
-        FusedOp::MaxPool { x, ref pooling, with_positions } => {
-            pool::max(name, x, pooling, with_positions)
+        FusedOp::MaxPool { x, geometry, with_positions } => {
+            pool::max(name, x, geometry, with_positions)
         }
-        FusedOp::AvgPool { x, ref pooling } => pool::mean(name, x, pooling),
-        FusedOp::AvgPoolGrad { g, image, ref pooling } => pool::mean_grad(name, g, image, pooling),
+        FusedOp::AvgPool { x, geometry, count_include_pad } => {
+            pool::mean(name, x, geometry, count_include_pad)
+        }
+        FusedOp::AvgPoolGrad { g, geometry, count_include_pad } => {
+            pool::mean_grad(name, g, geometry, count_include_pad)
+        }
         FusedOp::Dot { a, b } => dot::dot(a, b),
     }
 }

@@ -8,7 +8,6 @@ use super::plan::conv::Kind;
 use super::plan::elementwise::{Function, Operand, put_mask};
 use super::plan::rows::{Parameters, Rows};
 use super::{Fault, Gpu, GpuTensor, attention, contiguous, from_start, images, run};
-use crate::backend::windows::image_extents;
 use crate::backend::{Backend, Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -138,25 +137,25 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
         FusedOp::AttentionGrad { g, q, k, v, mask, largest, inverse, y, ref parameters } => {
             attention::attention_grad(name, [q, k, v], [g, y], [largest, inverse], mask, parameters)
         }
-        FusedOp::Conv { x, weight, bias, activation, ref convolution } => {
+        FusedOp::Conv { x, weight, bias, activation, ref geometry, groups } => {
             let unsupported = || Error::Unsupported { op: name, backend: D::NAME };
             let function = activation.map(|f| f.op().ok_or_else(unsupported)).transpose()?;
-            images::conv(name, Kind::Forward(function), [x, weight], bias, convolution)
+            images::conv(name, Kind::Forward(function), [x, weight], bias, (geometry, groups))
         }
-        FusedOp::ConvTranspose { g, weight, image, ref convolution } => {
-            images::transpose(name, [g, weight], image, convolution)
+        FusedOp::ConvTranspose { g, weight, ref geometry, groups } => {
+            images::transpose(name, [g, weight], (geometry, groups))
         }
-        FusedOp::ConvWeightGrad { g, x, kernel, ref convolution } => {
-            images::weight_grad(name, [g, x], kernel, convolution)
+        FusedOp::ConvWeightGrad { g, x, ref geometry, groups } => {
+            images::weight_grad(name, [g, x], (geometry, groups))
         }
-        FusedOp::MaxPool { x, ref pooling, with_positions } => {
-            images::max_pool(name, x, pooling, with_positions)
+        FusedOp::MaxPool { x, ref geometry, with_positions } => {
+            images::max_pool(name, x, geometry, with_positions)
         }
-        FusedOp::AvgPool { x, ref pooling } => {
-            images::avg_pool(name, x, image_extents(x.shape()), pooling, false)
+        FusedOp::AvgPool { x, ref geometry, count_include_pad } => {
+            images::avg_pool(name, x, geometry, count_include_pad, false)
         }
-        FusedOp::AvgPoolGrad { g, image, ref pooling } => {
-            images::avg_pool(name, g, image, pooling, true)
+        FusedOp::AvgPoolGrad { g, ref geometry, count_include_pad } => {
+            images::avg_pool(name, g, geometry, count_include_pad, true)
         }
         _ => Err(Error::Unsupported { op: name, backend: D::NAME }),
     }

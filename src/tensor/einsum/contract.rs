@@ -3,11 +3,12 @@
 //! The gradient of a factor is such a product too, of the upstream gradient and the other factor: its
 //! sums have an order of their own, whatever the layouts that the plan follows.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::equation::{Label, LabelSet, Labels};
 use super::pair::{LabelledAxes, LabelledAxis, Pair, Product, pair};
-use crate::autodiff::graph::{SharedRule, Upstream, bytes_of_kept, record, rule_keeping};
+use crate::autodiff::graph::{SharedRule, record};
+use crate::autodiff::ops::bilinear;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::{AxisSet, Shape};
@@ -167,7 +168,7 @@ pub(crate) fn contract<B: Backend>(
     Ok(Factor { tensor, labels, ones })
 }
 
-/// Rule of [`contract`]. Each factor is saved only if the other one is tracked.
+/// Rule of [`contract`].
 fn contract_rule<B: Backend>(
     factors: [&Factor<B>; 2],
     labels: Labels,
@@ -182,21 +183,14 @@ fn contract_rule<B: Backend>(
             order.push(*label);
         }
     }
-    let [a, b] = factors.map(|x| &x.tensor);
-    let others = [a.is_tracked().then(|| b.clone()), b.is_tracked().then(|| a.clone())];
-    rule_keeping(bytes_of_kept(others.each_ref()), move |upstream: &Upstream<'_, B>, wanted| {
+    bilinear(factors.map(|x| &x.tensor), move |upstream, i, other| {
         let g = Factor { tensor: upstream.g.clone(), labels: labels.clone(), ones };
-        let gradient = |i: usize| {
-            let Some(tensor) = others[i].as_ref().filter(|_| wanted[i]) else { return Ok(None) };
-            let ((labels, ones, shape), (theirs, their_ones, _)) = (&own[i], &own[1 - i]);
-            let other =
-                Factor { tensor: tensor.clone(), labels: theirs.clone(), ones: *their_ones };
-            // The axes along which the factor was repeated are summed.
-            let kept = labels.iter().copied().collect::<LabelSet>();
-            let kept = kept.union(ones.without(g.set()));
-            contract(&g, &other, kept, Some(labels), &order)?.into_tensor(labels, *shape).map(Some)
-        };
-        Ok(smallvec![gradient(0)?, gradient(1)?])
+        let ((labels, ones, shape), (theirs, their_ones, _)) = (&own[i], &own[1 - i]);
+        let other = Factor { tensor: other.clone(), labels: theirs.clone(), ones: *their_ones };
+        // The axes along which the factor was repeated are summed.
+        let kept = labels.iter().copied().collect::<LabelSet>();
+        let kept = kept.union(ones.without(g.set()));
+        contract(&g, &other, kept, Some(labels), &order)?.into_tensor(labels, *shape)
     })
 }
 

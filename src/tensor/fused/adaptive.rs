@@ -16,14 +16,15 @@ use smallvec::smallvec;
 
 use crate::autodiff::graph::{Upstream, record, rule};
 use crate::backend::Backend;
+use crate::backend::windows::geometry;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops::Pooling;
+use crate::ops::Sliding;
 use crate::runtime::recording::with_recording;
 use crate::shape::{AxisSet, Shape};
 
-use super::conv::three;
 use super::pool::check_image_axes;
+use super::windows::three_axes;
 use crate::tensor::Tensor;
 
 /// Most pixels of a window along an axis that are added one by one. A sum over an axis takes 2.8 times as long for 9
@@ -138,14 +139,16 @@ impl<B: Backend> Tensor<B> {
             return y.to_dtype(x.dtype());
         }
         if image.iter().zip(size).all(|(extent, count)| extent % count == 0) {
-            let kernel: AxisSet =
-                image.iter().zip(size).map(|(extent, count)| extent / count).collect();
-            let kernel = three(1, &kernel);
-            let (windows, count_include_pad) = (three(1, size), false);
-            let (dilation, padding) = ([1; 3], [0; 3]);
-            let pooling =
-                Pooling { kernel, stride: kernel, dilation, padding, windows, count_include_pad };
-            return Ok(B::engine_max_pool(x, pooling, false)?.0);
+            let axes: Vec<Sliding> = image
+                .iter()
+                .zip(size)
+                .map(|(&image, &windows)| {
+                    let kernel = image / windows;
+                    Sliding { image, kernel, stride: kernel, windows, ..Sliding::default() }
+                })
+                .collect();
+            let geometry = geometry(op, three_axes(&axes))?;
+            return Ok(B::engine_max_pool(x, geometry, false)?.0);
         }
         let mut y = x.clone();
         for (axis, &count) in axes.rev() {

@@ -7,45 +7,31 @@
 //! ```
 //!
 //! The gradients of each of the three are two of the three, so that they can be differentiated any number of
-//! times. The composites go through the places of a window: each is a product of the filters' elements at that
-//! place with the pixels that windows have there.
+//! times. The composite of the first is a product with a view of the windows; the others are its adjoints.
 
 mod checks;
 mod composite;
 mod options;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use crate::autodiff::graph::{
-    SharedRule, Upstream, bytes_of_kept, record, rule_keeping, should_record,
-};
+use crate::autodiff::graph::{SharedRule, Upstream, record, should_record};
+use crate::autodiff::ops::{bilinear, bilinear_with_bias};
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
-use crate::backend::windows::{image_extents, images_like};
+use crate::backend::windows::{geometry, images_like};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{Activation, Convolution, FusedOp, window_extent};
-use crate::shape::Shape;
+use crate::ops::{Activation, FusedOp, Geometry, Sliding};
+use crate::shape::{AxisSet, Shape};
 
 use super::kernel;
+use super::windows::{three_axes, window_extent};
 use crate::tensor::Tensor;
-use checks::{check_bias, check_channels, check_groups, check_images, no_window};
+use checks::{check_bias, check_channels, check_groups, check_images};
 pub(super) use checks::{padded_extent, too_long};
 use composite::{composite, transpose_composite, weight_composite, without_elements};
-pub(super) use composite::{places, window_pixels};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
-
-/// Extends the values of up to three axes to three, with `missing` for the axes in front.
-pub(super) fn three<T: Copy>(missing: T, values: &[T]) -> [T; 3] {
-    let mut all = [missing; 3];
-    all[3 - values.len()..].copy_from_slice(values);
-    all
-}
-
-/// Extents of the images or filters of a tensor; 1 for axes that they lack.
-pub(super) fn image<B: Backend>(x: &Tensor<B>) -> [usize; 3] {
-    image_extents(x.shape())
-}
 
 macro_rules! convolutions {
     ($($(#[$doc:meta])* $method:ident $method_activation:ident $n:literal;)*) => {
@@ -200,6 +186,21 @@ transposed_convolutions! {
     /// Those of [`conv2d`](Tensor::conv2d), and [`Error::InvalidArgument`] if the padding leaves no pixel, or
     /// the output padding is neither less than the stride nor than the dilation.
     conv_transpose2d 2;
+    /// The transposed convolution of volumes `[n, c, d, h, w]` with filters `[c, o / groups, kd, kh, kw]` and a bias `[o]`:
+    /// as [`conv_transpose2d`](Tensor::conv_transpose2d), along three axes.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = Tensor::ones((1, 1, 2, 2, 2), DType::F32)?;
+    /// let y = x.conv_transpose3d(&x, None, ConvTransposeOptions::default())?;
+    /// assert_eq!((y.dims(), y.sum_all()?.item::<f32>()?), (&[1, 1, 3, 3, 3][..], 64.0));
+    /// # use swath::ConvTransposeOptions;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`conv_transpose2d`](Tensor::conv_transpose2d).
+    conv_transpose3d 3;
 }
 
 impl<B: Backend> Tensor<B> {
@@ -211,38 +212,10 @@ impl<B: Backend> Tensor<B> {
         options: ConvOptions<N>,
         activation: Option<Activation>,
     ) -> Result<Self> {
-        let ConvOptions { stride, padding, dilation, groups } = options;
         check_images(op, self, N)?;
         check_images(op, weight, N)?;
-        options.check(op, &weight.dims()[2..])?;
-        let mut convolution = Convolution {
-            stride: three(1, &stride),
-            dilation: three(1, &dilation),
-            padding: [[0; 2]; 3],
-            groups,
-        };
-        for axis in 0..N {
-            let (at, extent) = (3 - N + axis, self.dims()[2 + axis]);
-            let window = window_extent(image(weight)[at], dilation[axis]);
-            let window = window.ok_or_else(|| too_long(op, axis, self.shape()))?;
-            convolution.padding[at] = match padding {
-                Padding::Valid => [0; 2],
-                Padding::Zeros(zeros) => [zeros[axis]; 2],
-                Padding::Same => {
-                    let windows = extent.div_ceil(stride[axis]).max(1);
-                    let reach = ((windows - 1) * stride[axis]).saturating_add(window);
-                    let zeros = reach.saturating_sub(extent);
-                    [zeros / 2, zeros - zeros / 2]
-                }
-            };
-            let padded = padded_extent(op, axis, self.shape(), convolution.padding[at])?;
-            // A longer stride has the same, single window, and a window of one pixel has no dilation.
-            convolution.stride[at] = stride[axis].min(padded.max(1));
-            if window == 1 {
-                convolution.dilation[at] = 1;
-            }
-        }
-        B::engine_conv(op, self, weight, bias, convolution, activation)
+        let geometry = options.geometry(op, self.shape(), &weight.dims()[2..])?;
+        B::engine_conv(op, self, weight, bias, geometry, options.groups, activation)
     }
 
     pub(crate) fn conv_body(
@@ -250,18 +223,18 @@ impl<B: Backend> Tensor<B> {
         x: &Tensor<B>,
         weight: &Tensor<B>,
         bias: Option<&Tensor<B>>,
-        convolution: Convolution,
+        geometry: Geometry,
+        groups: usize,
         activation: Option<Activation>,
     ) -> Result<Self> {
         x.check_float(op)?;
         weight.check_dtype(op, x.dtype())?;
         let [channels, filters, each] = [x.dims()[1], weight.dims()[0], weight.dims()[1]];
-        check_groups(op, convolution.groups, [channels, filters])?;
-        let expected = each.saturating_mul(convolution.groups);
+        check_groups(op, groups, [channels, filters])?;
+        let expected = each.saturating_mul(groups);
         check_channels(op, x, weight, expected)?;
         check_bias(op, weight, bias, filters)?;
-        let windows = output(op, x, image(weight), &convolution)?;
-        let shape = images_like(x.shape(), x.dims()[0], filters, windows);
+        let shape = images_like(x.shape(), x.dims()[0], filters, geometry.windows());
         let inputs: SmallVec<[&Tensor<B>; 3]> =
             [Some(x), Some(weight), bias].into_iter().flatten().collect();
         if shape.checked_numel(op)? == 0 {
@@ -282,13 +255,13 @@ impl<B: Backend> Tensor<B> {
             weight: weight.data(),
             bias: bias.map(Tensor::data),
             activation: activation.filter(|_| function.is_some()),
-            convolution,
+            geometry,
+            groups,
         };
         let Some([y]) = kernel::<B, 1>(&conv)? else {
-            return after(composite(x, weight, bias, &convolution)?);
+            return after(composite(x, weight, bias, &geometry, groups)?);
         };
-        let recorded =
-            |y| record("conv", y, &inputs, |_| conv_rule(x, weight, bias.is_some(), convolution));
+        let recorded = |y| record("conv", y, &inputs, |_| conv_rule(x, weight, geometry, groups));
         match function {
             None => after(recorded(y)),
             Some(_) if !is_recorded => Ok(Tensor::from_data(y)),
@@ -319,19 +292,12 @@ impl<B: Backend> Tensor<B> {
         check_channels(op, self, weight, filters)?;
         check_bias(op, weight, bias, outputs)?;
         options.check(op, &weight.dims()[2..])?;
-        let mut convolution = Convolution {
-            stride: three(1, &stride),
-            dilation: three(1, &dilation),
-            padding: three([0; 2], &padding.map(|zeros| [zeros; 2])),
-            groups,
-        };
-        let mut result = [1; 3];
+        let mut all = [Sliding::default(); N];
         for axis in 0..N {
             let more = output_padding[axis];
-            let at = 3 - N + axis;
-            let pixels = self.dims()[2 + axis];
+            let (pixels, kernel) = (self.dims()[2 + axis], weight.dims()[2 + axis]);
             let unpadded = || {
-                let window = window_extent(image(weight)[at], dilation[axis])?;
+                let window = window_extent(kernel, dilation[axis])?;
                 let between = pixels.checked_sub(1)?.checked_mul(stride[axis])?;
                 between.checked_add(window)?.checked_add(more)
             };
@@ -346,142 +312,91 @@ impl<B: Backend> Tensor<B> {
                 }
             })?;
             Shape::from(unpadded).validate(op)?;
-            // A longer stride belongs to a single window, and a longer dilation to windows of one pixel.
-            for step in [&mut convolution.stride[at], &mut convolution.dilation[at]] {
-                *step = (*step).min(unpadded);
-            }
             let extent = padding[axis].checked_mul(2).and_then(|both| unpadded.checked_sub(both));
-            result[at] = extent.filter(|&extent| extent > 0).ok_or_else(|| {
+            let image = extent.filter(|&extent| extent > 0).ok_or_else(|| {
                 let reason = format!(
                     "padding {} at both ends of axis {axis} leaves no pixel of the {unpadded} without padding",
                     padding[axis]
                 );
                 Error::InvalidArgument { op, reason }
             })?;
+            // The windows of the result are the pixels of the input: what output_padding adds has none of its own.
+            all[axis] = Sliding {
+                image,
+                kernel,
+                stride: stride[axis],
+                dilation: dilation[axis],
+                padding: [padding[axis] as isize; 2],
+                windows: pixels,
+            };
         }
-        let shape = images_like(self.shape(), self.dims()[0], outputs, result);
+        let geometry = geometry(op, three_axes(&all))?;
+        let shape = images_like(self.shape(), self.dims()[0], outputs, geometry.image());
         if shape.checked_numel(op)? == 0 {
             let inputs = [Some(self), Some(weight), bias];
             return without_elements(shape, &inputs.into_iter().flatten().collect::<Vec<_>>());
         }
-        // The windows of the result are the pixels of the input: what output_padding adds has none of its own.
-        let y = B::engine_conv_transpose(self, weight, result, convolution)?;
+        let y = B::engine_conv_transpose(self, weight, geometry, groups)?;
         match bias {
             Some(bias) => y.add(&along_channels(bias, N)?),
             None => Ok(y),
         }
     }
 
-    /// The gradient of [`conv`](Tensor::conv) by images of these extents; `g` is `[n, o, …]`.
+    /// The gradient of [`conv`](Tensor::conv) by the images; `g` is `[n, o, …]`.
     pub(crate) fn conv_transpose_body(
         g: &Tensor<B>,
         weight: &Tensor<B>,
-        image: [usize; 3],
-        convolution: Convolution,
+        geometry: Geometry,
+        groups: usize,
     ) -> Result<Self> {
-        let op = FusedOp::ConvTranspose { g: g.data(), weight: weight.data(), image, convolution };
+        let op = FusedOp::ConvTranspose { g: g.data(), weight: weight.data(), geometry, groups };
         match kernel::<B, 1>(&op)? {
             Some([y]) => Ok(record(op.name(), y, &[g, weight], |_| {
-                let (kept_g, kept_weight) = (kept(g, weight), kept(weight, g));
-                let (kernel, windows) = (self::image(weight), self::image(g));
-                let bytes = bytes_of_kept([&kept_g, &kept_weight]);
-                rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-                    let h = upstream.g;
-                    let of_g = kept_weight.as_ref().filter(|_| wanted[0]);
-                    let of_g = of_g
-                        .map(|weight| h.conv_plain(weight, convolution, windows))
-                        .transpose()?;
-                    let of_weight = kept_g.as_ref().filter(|_| wanted[1]);
-                    let of_weight =
-                        of_weight.map(|g| B::engine_conv_weight_grad(h, g, kernel, convolution));
-                    Ok(smallvec![of_g, of_weight.transpose()?])
+                bilinear([g, weight], move |upstream, i, other| match i {
+                    0 => B::engine_conv("conv", upstream.g, other, None, geometry, groups, None),
+                    _ => B::engine_conv_weight_grad(upstream.g, other, geometry, groups),
                 })
             })),
-            None => transpose_composite(g, weight, image, &convolution),
+            None => transpose_composite(g, weight, &geometry, groups),
         }
     }
 
-    /// The gradient of [`conv`](Tensor::conv) by filters of these extents, from the images `x` and the
-    /// upstream gradient `g`.
+    /// The gradient of [`conv`](Tensor::conv) by the filters, from the images `x` and the upstream gradient `g`.
     pub(crate) fn conv_weight_grad_body(
         x: &Tensor<B>,
         g: &Tensor<B>,
-        kernel: [usize; 3],
-        convolution: Convolution,
+        geometry: Geometry,
+        groups: usize,
     ) -> Result<Self> {
-        let op = FusedOp::ConvWeightGrad { g: g.data(), x: x.data(), kernel, convolution };
-        match self::kernel::<B, 1>(&op)? {
+        let op = FusedOp::ConvWeightGrad { g: g.data(), x: x.data(), geometry, groups };
+        match kernel::<B, 1>(&op)? {
             Some([y]) => Ok(record(op.name(), y, &[x, g], |_| {
-                let (kept_x, kept_g) = (kept(x, g), kept(g, x));
-                let (extents, windows) = (image(x), image(g));
-                let bytes = bytes_of_kept([&kept_x, &kept_g]);
-                rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-                    let h = upstream.g;
-                    let of_x = kept_g.as_ref().filter(|_| wanted[0]);
-                    let of_x = of_x.map(|g| B::engine_conv_transpose(g, h, extents, convolution));
-                    let of_g = kept_x.as_ref().filter(|_| wanted[1]);
-                    let of_g = of_g.map(|x| x.conv_plain(h, convolution, windows));
-                    Ok(smallvec![of_x.transpose()?, of_g.transpose()?])
+                bilinear([x, g], move |upstream, i, other| match i {
+                    0 => B::engine_conv_transpose(other, upstream.g, geometry, groups),
+                    _ => B::engine_conv("conv", other, upstream.g, None, geometry, groups, None),
                 })
             })),
-            None => weight_composite(x, g, kernel, &convolution),
+            None => weight_composite(x, g, &geometry, groups),
         }
-    }
-
-    /// Computes the convolution without a bias, limited to the given number of windows: the images may have room
-    /// for more.
-    fn conv_plain(
-        &self,
-        weight: &Tensor<B>,
-        convolution: Convolution,
-        windows: [usize; 3],
-    ) -> Result<Self> {
-        let mut y = B::engine_conv("conv", self, weight, None, convolution, None)?;
-        for axis in 2..y.rank() {
-            y = y.narrow(axis, 0, windows[axis + 3 - y.rank()])?;
-        }
-        Ok(y)
     }
 }
 
-/// Returns `x` if `other` is tracked, whose gradient reads it.
-fn kept<B: Backend>(x: &Tensor<B>, other: &Tensor<B>) -> Option<Tensor<B>> {
-    other.is_tracked().then(|| x.clone())
-}
-
-/// Gradients of images, filters and bias. Images and filters are saved only if the other one is tracked.
+/// Gradients of images, filters and bias.
 fn conv_rule<B: Backend>(
     x: &Tensor<B>,
     weight: &Tensor<B>,
-    has_bias: bool,
-    convolution: Convolution,
+    geometry: Geometry,
+    groups: usize,
 ) -> SharedRule<B> {
-    let (kept_x, kept_weight) = (kept(x, weight), kept(weight, x));
-    let (extents, kernel) = (image(x), image(weight));
-    let bytes = bytes_of_kept([&kept_x, &kept_weight]);
-    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-        let g = upstream.g;
-        let weight = kept_weight.as_ref().filter(|_| wanted[0]);
-        let of_x = weight.map(|weight| B::engine_conv_transpose(g, weight, extents, convolution));
-        let x = kept_x.as_ref().filter(|_| wanted[1]);
-        let of_weight = x.map(|x| B::engine_conv_weight_grad(x, g, kernel, convolution));
-        let mut gradients = smallvec![of_x.transpose()?, of_weight.transpose()?];
-        if has_bias {
-            let axes: SmallVec<[usize; 4]> = (0..g.rank()).filter(|&axis| axis != 1).collect();
-            gradients.push(wanted[2].then(|| g.sum(Some(&axes), false)).transpose()?);
-        }
-        Ok(gradients)
+    let gradient = move |upstream: &Upstream<'_, B>, i: usize, other: &Tensor<B>| match i {
+        0 => B::engine_conv_transpose(upstream.g, other, geometry, groups),
+        _ => B::engine_conv_weight_grad(other, upstream.g, geometry, groups),
+    };
+    bilinear_with_bias([x, weight], gradient, |g| {
+        let axes: AxisSet = (0..g.rank()).filter(|&axis| axis != 1).collect();
+        g.sum(Some(&axes), false)
     })
-}
-
-/// The number of windows along each axis.
-fn output<B: Backend>(
-    op: &'static str,
-    x: &Tensor<B>,
-    kernel: [usize; 3],
-    convolution: &Convolution,
-) -> Result<[usize; 3]> {
-    convolution.output(image(x), kernel).ok_or_else(|| no_window(op, x, kernel, convolution))
 }
 
 /// A bias `[o]` as `[o, 1, …]`.

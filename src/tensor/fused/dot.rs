@@ -1,8 +1,7 @@
 //! `dot`.
 
-use smallvec::smallvec;
-
-use crate::autodiff::graph::{SharedRule, Upstream, bytes_of_kept, record, rule_keeping};
+use crate::autodiff::graph::{SharedRule, record};
+use crate::autodiff::ops::bilinear;
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -81,14 +80,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Gradients `g b` and `g a`, row by row. Each factor is saved only if the other one is tracked.
+/// Gradients `g b` and `g a`, row by row.
 fn dot_rule<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> SharedRule<B> {
-    let kept_a = b.is_tracked().then(|| a.clone());
-    let kept_b = a.is_tracked().then(|| b.clone());
-    let bytes = bytes_of_kept([&kept_a, &kept_b]);
-    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-        let (a, b) = (kept_a.as_ref().filter(|_| wanted[1]), kept_b.as_ref().filter(|_| wanted[0]));
-        let times = |x: &Tensor<B>| upstream.g.unsqueeze(-1)?.mul(x);
-        Ok(smallvec![b.map(times).transpose()?, a.map(times).transpose()?])
-    })
+    bilinear([a, b], |upstream, _, other| upstream.g.unsqueeze(-1)?.mul(other))
 }

@@ -1,7 +1,7 @@
 //! `dropout`.
 
 use crate::autodiff::graph::record;
-use crate::autodiff::ops::one_input;
+use crate::autodiff::ops::linear;
 use crate::backend::{Backend, check_mask};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -39,7 +39,7 @@ impl<B: Backend> Tensor<B> {
         match kernel::<B, 1>(&FusedOp::Dropout { x: x.data(), mask })? {
             // The gradient is the same dropout; the mask is recomputed.
             Some([y]) => {
-                Ok(record("dropout", y, &[x], |_| one_input(move |g: &Tensor<B>| g.dropout(mask))))
+                Ok(record("dropout", y, &[x], |_| linear(move |g: &Tensor<B>| g.dropout(mask))))
             }
             None => x.dropout_composite(mask),
         }

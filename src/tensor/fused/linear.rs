@@ -1,11 +1,9 @@
 //! `linear`, `linear_activation` and `bias_activation`.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use crate::autodiff::graph::{
-    InputGradients, SharedRule, Upstream, bytes_of, bytes_of_kept, record, rule_keeping,
-    should_record,
-};
+use crate::autodiff::graph::{SharedRule, Upstream, bytes_of, record, rule_keeping, should_record};
+use crate::autodiff::ops::bilinear;
 use crate::autodiff::rules::{unary_keeps, unary_rule};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -254,23 +252,11 @@ fn bias_activation_rule<B: Backend>(
 }
 
 /// Gradients of `y = x·Wᵀ + b`: `dx = g·W`, `dW = gᵀ·x` with all leading axes merged into the rows,
-/// and `db` the sum of g over them, taken by the engine. Each of x and W is saved only if the other
-/// one is tracked.
+/// and `db` the sum of g over them, taken by the engine.
 fn linear_rule<B: Backend>(x: &Tensor<B>, weight: &Tensor<B>) -> SharedRule<B> {
-    let kept_x = weight.is_tracked().then(|| x.clone());
-    let kept_weight = x.is_tracked().then(|| weight.clone());
-    let bytes = bytes_of_kept([&kept_x, &kept_weight]);
-    rule_keeping(bytes, move |upstream: &Upstream<'_, B>, wanted| {
-        let g = upstream.g;
-        let x = kept_x.as_ref().filter(|_| wanted[1]);
-        let weight = kept_weight.as_ref().filter(|_| wanted[0]);
-        let dx = weight.map(|weight| upstream.product(0, g, weight)).transpose()?;
-        let dw = x.map(|x| weight_gradient(upstream, x)).transpose()?;
-        let mut gradients: InputGradients<B> = smallvec![dx, dw];
-        if let Some(&bias) = wanted.get(2) {
-            gradients.push(bias.then(|| g.clone()));
-        }
-        Ok(gradients)
+    bilinear([x, weight], |upstream, i, other| match i {
+        0 => upstream.product(0, upstream.g, other),
+        _ => weight_gradient(upstream, other),
     })
 }
 

@@ -1,7 +1,7 @@
-//! Pooling: `max_pool1d`, `max_pool2d`, `avg_pool1d`, `avg_pool2d`.
+//! Pooling: `max_pool1d` to `max_pool3d`, `avg_pool1d` to `avg_pool3d`.
 //!
 //! The largest pixels come with their positions, which the derivative adds the upstream gradient to. The
-//! composites go through the places of a window, as those of convolutions do.
+//! composites reduce the taps of a view of the windows.
 
 use smallvec::smallvec;
 
@@ -9,14 +9,16 @@ use crate::autodiff::graph::{Upstream, bytes_of, record, rule, rule_keeping, sho
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops::{FusedOp, Pooling, window_count, window_extent};
+use crate::ops::{FusedOp, Geometry, Sliding};
 use crate::options::{PerAxis, setters};
 use crate::runtime::recording::with_recording;
-use crate::shape::Shape;
+use crate::shape::{AxisSet, Shape};
 
-use super::conv::{image, padded_extent, places, three, too_long, window_pixels};
-use super::{composite_gradients, gradient_kernel, kernel};
-use crate::tensor::{PadMode, Tensor};
+use super::conv::{padded_extent, too_long};
+use super::windows::{adjoint, three_axes, window_count, window_extent};
+use super::{gradient_kernel, kernel};
+use crate::backend::windows::geometry;
+use crate::tensor::Tensor;
 
 /// Options of poolings over images of N axes.
 ///
@@ -35,7 +37,9 @@ pub struct PoolOptions<const N: usize> {
     pub stride: Option<[usize; N]>,
     /// Number of padding pixels before and after the image, at most half a kernel.
     pub padding: [usize; N],
-    /// Distance between the pixels of a window; 1 if they are adjacent, as means require.
+    /// Number of padding pixels after the image; `None`: as many as before it.
+    pub padding_after: Option<[usize; N]>,
+    /// Distance between the pixels of a window; 1 if they are adjacent.
     pub dilation: [usize; N],
     /// Rounds the number of windows up, so that the last one may reach beyond the padding.
     pub ceil_mode: bool,
@@ -51,6 +55,7 @@ impl<const N: usize> PoolOptions<N> {
             kernel: kernel.per_axis(),
             stride: None,
             padding: [0; N],
+            padding_after: None,
             dilation: [1; N],
             ceil_mode: false,
             count_include_pad: false,
@@ -61,6 +66,13 @@ impl<const N: usize> PoolOptions<N> {
     #[must_use]
     pub fn stride(mut self, stride: impl PerAxis<N>) -> Self {
         self.stride = Some(stride.per_axis());
+        self
+    }
+
+    /// Sets `padding_after`.
+    #[must_use]
+    pub fn padding_after(mut self, padding: impl PerAxis<N>) -> Self {
+        self.padding_after = Some(padding.per_axis());
         self
     }
 }
@@ -75,6 +87,72 @@ setters! {
     }
 }
 
+impl<const N: usize> PoolOptions<N> {
+    /// The windows along an axis of images of this shape, each with a pixel of the image.
+    fn sliding(&self, op: &'static str, images: &Shape, axis: usize) -> Result<Sliding> {
+        let &PoolOptions { ceil_mode, count_include_pad, .. } = self;
+        let extent = images.dim(2 + axis);
+        let (kernel, dilation) = (self.kernel[axis], self.dilation[axis]);
+        let stride = self.stride.unwrap_or(self.kernel)[axis];
+        let [before, after] =
+            [self.padding, self.padding_after.unwrap_or(self.padding)].map(|p| p[axis]);
+        let longest = before.max(after);
+        if longest <= kernel / 2 {
+            padded_extent(op, axis, images, [before, after])?;
+        }
+        let count = || {
+            let reach = match ceil_mode {
+                true => after.checked_add(stride.checked_sub(1)?)?,
+                false => after,
+            };
+            let window = window_extent(kernel, dilation).filter(|_| longest <= kernel / 2)?;
+            let count = window_count(extent, [before, reach], window, stride)?;
+            // The last window begins in the image or before it.
+            let count = count - usize::from(ceil_mode && (count - 1) * stride >= extent + before);
+            // Every window contains a pixel of the image: dilated ones that begin before it may step over it.
+            let has_pixel = |at: usize| {
+                let tap = before.saturating_sub(at * stride).div_ceil(dilation);
+                let pixel = at * stride + tap * dilation;
+                tap < kernel && (before..before + extent).contains(&pixel)
+            };
+            let first = (0..count).take_while(|&at| at * stride < before && extent < dilation);
+            let last = count.checked_sub(1)?;
+            Some(count).filter(|_| first.chain([last]).all(has_pixel))
+        };
+        let windows = count().ok_or_else(|| {
+            let padded = before.checked_add(after).and_then(|both| both.checked_add(extent));
+            let cause = match window_extent(kernel, dilation) {
+                _ if kernel == 0 => "the kernel must be at least 1",
+                _ if stride == 0 => "the stride must be at least 1",
+                _ if dilation == 0 => "the dilation must be at least 1",
+                _ if longest > kernel / 2 => "the padding must be at most half the kernel",
+                Some(window) if padded.is_none_or(|padded| window <= padded) => {
+                    "expected a pixel in every window"
+                }
+                _ => "the window is larger than the padded image",
+            };
+            let reason = format!(
+                "axis {axis} of images of shape {images}: {cause}; got kernel {kernel}, stride {stride}, dilation \
+                 {dilation}, padding {before} before and {after} after the image"
+            );
+            Error::InvalidArgument { op, reason }
+        })?;
+        // Taps that are beyond the image for all windows, or beyond its padding where that counts, are left out. As a
+        // window is twice the padding or longer, none begins more than the image's extent after the first, but for the
+        // last in `ceil_mode`.
+        let cut = match count_include_pad || ceil_mode {
+            false => before.saturating_sub(extent) / dilation,
+            true if longest > extent.max(MOST_COUNTED) => return Err(too_long(op, axis, images)),
+            true => 0,
+        };
+        let before = before - cut * dilation;
+        let seen = extent + before + if count_include_pad { after } else { 0 };
+        let kernel = (kernel - cut).min(seen.div_ceil(dilation).max(1));
+        let padding = [before, after].map(|pixels| pixels as isize);
+        Ok(Sliding { image: extent, kernel, stride, dilation, padding, windows })
+    }
+}
+
 impl<const N: usize> Default for PoolOptions<N> {
     /// Windows of 2 pixels along each axis.
     fn default() -> Self {
@@ -82,7 +160,7 @@ impl<const N: usize> Default for PoolOptions<N> {
     }
 }
 
-/// Longest padding beyond the image's extent whose places are visited, for each of the windows.
+/// Longest padding beyond the image's extent whose taps are visited, for each of the windows.
 const MOST_COUNTED: usize = 1 << 16;
 
 macro_rules! poolings {
@@ -93,7 +171,7 @@ macro_rules! poolings {
                 #[doc = concat!("The largest pixel of each window of images `", $shape, "`: NaN where a window has \
                     one.")]
                 /// The number of windows along an axis is
-                /// `(extent + 2 · padding - dilation · (kernel - 1) - 1) / stride + 1`, rounded down, or up in
+                /// `(extent + both paddings - dilation · (kernel - 1) - 1) / stride + 1`, rounded down, or up in
                 /// `ceil_mode`, as long as the last window begins in the image or the padding before it. The
                 /// gradient goes to the first of equal pixels.
                 ///
@@ -135,15 +213,10 @@ macro_rules! poolings {
                     # Ok::<(), Error>(())\n```")]
                 ///
                 /// # Errors
-                #[doc = concat!("Those of [`", stringify!($max), "`](Tensor::", stringify!($max), "), and \
-                    [`Error::InvalidArgument`] for a dilation other than 1.")]
+                #[doc = concat!("Those of [`", stringify!($max), "`](Tensor::", stringify!($max), ").")]
                 pub fn $avg(&self, options: PoolOptions<$n>) -> Result<Self> {
-                    let op = stringify!($avg);
-                    if options.dilation != [1; $n] {
-                        let reason = format!("dilation {:?} must be 1", options.dilation);
-                        return Err(Error::InvalidArgument { op, reason });
-                    }
-                    B::engine_avg_pool(self, self.pooling(op, &options)?)
+                    let geometry = self.pooling(stringify!($avg), &options)?;
+                    B::engine_avg_pool(self, geometry, options.count_include_pad)
                 }
             )*
         }
@@ -153,6 +226,7 @@ macro_rules! poolings {
 poolings! {
     1 max_pool1d max_pool1d_with_positions avg_pool1d "[n, c, l]";
     2 max_pool2d max_pool2d_with_positions avg_pool2d "[n, c, h, w]";
+    3 max_pool3d max_pool3d_with_positions avg_pool3d "[n, c, d, h, w]";
 }
 
 impl<B: Backend> Tensor<B> {
@@ -161,106 +235,35 @@ impl<B: Backend> Tensor<B> {
         &self,
         op: &'static str,
         options: &PoolOptions<N>,
-    ) -> Result<Pooling> {
-        let PoolOptions { ceil_mode, count_include_pad, .. } = *options;
-        let (mut kernel, mut dilations) = (options.kernel, options.dilation);
-        let mut paddings = options.padding;
-        let mut stride = options.stride.unwrap_or(options.kernel);
+    ) -> Result<Geometry> {
         check_image_axes(op, self, N)?;
         self.check_float(op)?;
-        let mut windows = [1; 3];
-        for (axis, own) in kernel.iter_mut().enumerate() {
-            let (kernel, dilation, zeros) = (*own, dilations[axis], paddings[axis]);
-            let step = stride[axis];
-            let extent = self.dims()[2 + axis];
-            if zeros <= kernel / 2 {
-                padded_extent(op, axis, self.shape(), [zeros; 2])?;
-            }
-            let count = || {
-                let after =
-                    if ceil_mode { zeros.checked_add(step.checked_sub(1)?)? } else { zeros };
-                let window = window_extent(kernel, dilation).filter(|_| zeros <= kernel / 2)?;
-                let count = window_count(extent, [zeros, after], window, step)?;
-                // The last window begins in the image or before it.
-                let count = count - usize::from(ceil_mode && (count - 1) * step >= extent + zeros);
-                // Every window contains a pixel of the image: dilated ones that begin before it may step over it.
-                let has_pixel = |at: usize| {
-                    let place = zeros.saturating_sub(at * step).div_ceil(dilation);
-                    let pixel = at * step + place * dilation;
-                    place < kernel && (zeros..zeros + extent).contains(&pixel)
-                };
-                let before = (0..count).take_while(|&at| at * step < zeros && extent < dilation);
-                let last = count.checked_sub(1)?;
-                Some(count).filter(|_| before.chain([last]).all(has_pixel))
-            };
-            windows[3 - N + axis] = count().ok_or_else(|| {
-                let window = window_extent(kernel, dilation);
-                let padded = zeros.checked_mul(2).and_then(|both| both.checked_add(extent));
-                let cause = match window {
-                    _ if kernel == 0 => "the kernel must be at least 1",
-                    _ if step == 0 => "the stride must be at least 1",
-                    _ if dilation == 0 => "the dilation must be at least 1",
-                    _ if zeros > kernel / 2 => "the padding must be at most half the kernel",
-                    Some(window) if padded.is_none_or(|padded| window <= padded) => {
-                        "expected a pixel in every window"
-                    }
-                    _ => "the window is larger than the padded image",
-                };
-                let reason = format!(
-                    "axis {axis} of images of shape {}: {cause}; got kernel {kernel}, stride {step}, dilation \
-                     {dilation}, padding {zeros}",
-                    self.shape()
-                );
-                Error::InvalidArgument { op, reason }
-            })?;
-            // Places of a window that are beyond the image, or its padding where that counts, are never visited. As a
-            // window is twice the padding or longer, none begins, but for the last in `ceil_mode`, more than the image's
-            // extent after the first, so that all share the places that are cut.
-            let cut = match count_include_pad || ceil_mode {
-                false => zeros.saturating_sub(extent) / dilation,
-                true if zeros > extent.max(MOST_COUNTED) => {
-                    return Err(too_long(op, axis, self.shape()));
-                }
-                true => 0,
-            };
-            paddings[axis] -= cut * dilation;
-            *own -= 2 * cut;
-            let padded = extent + 2 * paddings[axis];
-            *own = (*own).min(padded.div_ceil(dilation).max(1));
-            // A longer stride has the same, single window, and a longer dilation windows of one pixel.
-            for step in [&mut stride[axis], &mut dilations[axis]] {
-                *step = (*step).min(padded.max(1));
-            }
+        let mut all = [Sliding::default(); N];
+        for (axis, along) in all.iter_mut().enumerate() {
+            *along = options.sliding(op, self.shape(), axis)?;
         }
-        Ok(Pooling {
-            kernel: three(1, &kernel),
-            stride: three(1, &stride),
-            dilation: three(1, &dilations),
-            padding: three(0, &paddings),
-            windows,
-            count_include_pad,
-        })
+        geometry(op, three_axes(&all))
     }
 
     /// The largest pixels and, if wanted, their positions.
     pub(crate) fn max_pool_body(
         x: &Tensor<B>,
-        pooling: Pooling,
+        geometry: Geometry,
         with_positions: bool,
     ) -> Result<(Self, Option<Self>)> {
         if x.numel() == 0 {
-            let y = of_no_pixels(x, &pooling)?;
+            let y = of_no_pixels(x, &geometry)?;
             let positions = Tensor::zeros(y.shape(), DType::I64)?;
             return Ok((y, Some(positions)));
         }
         let with_positions = with_positions || should_record(x.dtype(), &[x]);
-        let op = FusedOp::MaxPool { x: x.data(), pooling, with_positions };
+        let op = FusedOp::MaxPool { x: x.data(), geometry, with_positions };
         if !with_positions && let Some([y]) = kernel::<B, 1>(&op)? {
             return Ok((Tensor::from_data(y), None));
         }
         let (y, positions) = match kernel::<B, 2>(&op)? {
             Some([y, positions]) => (y, Tensor::from_data(positions)),
-            None => with_recording(false, || max_composite(x, &pooling))?,
+            None => with_recording(false, || max_composite(x, &geometry))?,
         };
         let (shape, kept) = (*x.shape(), positions.clone());
         let y = record("max_pool", y, &[x], |_| {
@@ -276,34 +279,36 @@ impl<B: Backend> Tensor<B> {
         Ok((y, Some(positions)))
     }
 
-    pub(crate) fn avg_pool_body(x: &Tensor<B>, pooling: Pooling) -> Result<Self> {
+    pub(crate) fn avg_pool_body(
+        x: &Tensor<B>,
+        geometry: Geometry,
+        count_include_pad: bool,
+    ) -> Result<Self> {
         if x.numel() == 0 {
-            return of_no_pixels(x, &pooling);
+            return of_no_pixels(x, &geometry);
         }
-        match kernel::<B, 1>(&FusedOp::AvgPool { x: x.data(), pooling })? {
-            Some([y]) => Ok(record("avg_pool", y, &[x], |_| {
-                let (shape, image) = (*x.shape(), image(x));
-                rule(move |upstream: &Upstream<'_, B>, _| {
-                    let g = upstream.g;
-                    let op = FusedOp::AvgPoolGrad { g: g.data(), image, pooling };
-                    match gradient_kernel::<B, 1>(upstream, &op)? {
-                        Some([gradient]) => Ok(smallvec![Some(gradient)]),
-                        None => {
-                            // The mean is linear, so that its gradient is the same at any images.
-                            let x = Tensor::zeros(shape, g.dtype())?.requires_grad();
-                            composite_gradients(upstream, &[Some(&x)], || {
-                                avg_composite(&x, &pooling)
-                            })
-                        }
+        let op = FusedOp::AvgPool { x: x.data(), geometry, count_include_pad };
+        let Some([y]) = kernel::<B, 1>(&op)? else {
+            return avg_composite(x, &geometry, count_include_pad);
+        };
+        Ok(record("avg_pool", y, &[x], |_| {
+            let shape = *x.shape();
+            rule(move |upstream: &Upstream<'_, B>, _| {
+                let g = upstream.g;
+                let op = FusedOp::AvgPoolGrad { g: g.data(), geometry, count_include_pad };
+                let gradient = match gradient_kernel::<B, 1>(upstream, &op)? {
+                    Some([gradient]) => gradient,
+                    None => {
+                        adjoint(shape, g, &[g], |x| avg_composite(x, &geometry, count_include_pad))?
                     }
-                })
-            })),
-            None => avg_composite(x, &pooling),
-        }
+                };
+                Ok(smallvec![Some(gradient)])
+            })
+        }))
     }
 }
 
-/// Fails unless `x` is `[n, c, …]` with so many axes of an image, one or two.
+/// Fails unless `x` is `[n, c, …]` with so many axes of an image.
 pub(in crate::tensor) fn check_image_axes<B: Backend>(
     op: &'static str,
     x: &Tensor<B>,
@@ -312,112 +317,63 @@ pub(in crate::tensor) fn check_image_axes<B: Backend>(
     let reason = match axes {
         _ if x.rank() == axes + 2 => return Ok(()),
         1 => "expected 3 axes: [n, channels, length]",
-        _ => "expected 4 axes: [n, channels, height, width]",
+        2 => "expected 4 axes: [n, channels, height, width]",
+        _ => "expected 5 axes: [n, channels, depth, height, width]",
     };
     Err(Error::InvalidShape { op, shape: *x.shape(), reason })
 }
 
 /// The pooling of no images or no channels.
-fn of_no_pixels<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<Tensor<B>> {
-    let windows = &pooling.windows[5 - x.rank()..];
+fn of_no_pixels<B: Backend>(x: &Tensor<B>, geometry: &Geometry) -> Result<Tensor<B>> {
+    let windows = &geometry.windows()[5 - x.rank()..];
     let shape: Shape = x.dims()[..2].iter().chain(windows).copied().collect();
     (2..x.rank()).try_fold(x.clone(), |x, axis| x.narrow(axis, 0, 1))?.broadcast_to(shape)
 }
 
-/// Pads images with `value` until they contain every window.
-fn around<B: Backend>(x: &Tensor<B>, value: f64, pooling: &Pooling) -> Result<Tensor<B>> {
-    let mut x = x.clone();
-    for axis in 2..x.rank() {
-        let at = axis + 3 - x.rank();
-        let reach = (pooling.windows[at] - 1) * pooling.stride[at]
-            + (pooling.kernel[at] - 1) * pooling.dilation[at]
-            + 1;
-        let before = pooling.padding[at];
-        let after = reach.saturating_sub(before + x.dims()[axis]);
-        x = x.extended(axis, [before, after], PadMode::Constant(value))?;
-    }
-    Ok(x)
-}
-
-/// Positions in the image of one place of every window, in row-major order; -1 outside the image.
-fn positions(image: [usize; 3], place: [usize; 3], pooling: &Pooling) -> Vec<i64> {
-    let at = |axis: usize, window: usize| {
-        let x = (window * pooling.stride[axis] + place[axis] * pooling.dilation[axis])
-            .checked_sub(pooling.padding[axis])?;
-        (x < image[axis]).then_some(x)
-    };
-    let position =
-        |[z, y, x]: [usize; 3]| Some((at(0, z)? * image[1] + at(1, y)?) * image[2] + at(2, x)?);
-    places(pooling.windows).map(|window| position(window).map_or(-1, |at| at as i64)).collect()
+/// The axes of the taps in a view of the windows of `x`.
+fn tap_axes<B: Backend>(x: &Tensor<B>) -> AxisSet {
+    (x.rank()..2 * x.rank() - 2).collect()
 }
 
 /// Defines [`FusedOp::MaxPool`].
-fn max_composite<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<(B::Tensor, Tensor<B>)> {
-    let (extents, axes) = (image(x), x.rank() - 2);
-    let padded = around(&x.detach(), f64::NEG_INFINITY, pooling)?;
-    let windows = &pooling.windows[3 - axes..];
-    let shape: Shape = x.dims()[..2].iter().chain(windows).copied().collect();
-    let pixels = |place| {
-        window_pixels(&padded, 2, place, pooling.windows, [pooling.stride, pooling.dilation])?
-            .reshape(shape)
-    };
-    let mut y: Option<Tensor<B>> = None;
-    for place in places(pooling.kernel) {
-        let seen = pixels(place)?;
-        y = Some(match y {
-            None => seen,
-            Some(y) => y.maximum(&seen)?,
-        });
-    }
-    let y = y.expect("a window has a place");
-    let mut found = Tensor::full_scalar("max_pool", shape, Scalar::Int(-1), DType::I64)?;
-    let all: Vec<[usize; 3]> = places(pooling.kernel).collect();
-    for &place in all.iter().rev() {
-        let here = positions(extents, place, pooling);
-        let here =
-            Tensor::from_scalars("max_pool", windows.iter().copied().collect(), DType::I64, |i| {
-                Scalar::Int(here[i])
-            })?;
-        let seen = pixels(place)?;
-        let is_it = seen.eq(&y)?.logical_or(&seen.isnan()?)?.logical_and(&here.ge(0.0)?)?;
-        found = Tensor::where_cond(&is_it, &here.broadcast_to(shape)?, &found)?;
-    }
+fn max_composite<B: Backend>(x: &Tensor<B>, geometry: &Geometry) -> Result<(B::Tensor, Tensor<B>)> {
+    let (x, taps) = (x.detach(), tap_axes(x));
+    let seen = x.windows_of(geometry, f64::NEG_INFINITY)?;
+    let largest = seen.max(Some(&taps), true)?;
+    // Positions grow with the taps of a window; -1 outside the image.
+    let image: Shape = [1, 1].iter().chain(&x.dims()[2..]).copied().collect();
+    let positions = Tensor::from_scalars("max_pool", image, DType::I64, |i| Scalar::Int(i as i64))?;
+    let positions = positions.windows_of(geometry, -1.0)?.broadcast_to(seen.shape())?;
+    let is_it = seen.eq(&largest)?.logical_or(&seen.isnan()?)?.logical_and(&positions.ge(0)?)?;
+    let none = Tensor::full_scalar("max_pool", Shape::scalar(), Scalar::Int(i64::MAX), DType::I64)?;
+    let found = Tensor::where_cond(&is_it, &positions, &none)?.min(Some(&taps), false)?;
     // Read from the images: equal pixels may be zeros of two signs.
-    let y = x.detach().flatten(2, -1)?.gather(2, &found.flatten(2, -1)?)?.reshape(shape)?;
+    let y = x.flatten(2, -1)?.gather(2, &found.flatten(2, -1)?)?.reshape(found.shape())?;
     Ok((y.into_data(), found))
 }
 
 /// Defines [`FusedOp::AvgPool`].
-fn avg_composite<B: Backend>(x: &Tensor<B>, pooling: &Pooling) -> Result<Tensor<B>> {
-    let (extents, axes, dtype) = (image(x), x.rank() - 2, x.dtype());
-    let padded = around(&x.widened()?, 0.0, pooling)?;
-    let windows = &pooling.windows[3 - axes..];
-    let shape: Shape = x.dims()[..2].iter().chain(windows).copied().collect();
-    let mut sum: Option<Tensor<B>> = None;
-    // Places that count in the divisor: pixels of the image, or also of the padding.
-    let margin = if pooling.count_include_pad { pooling.padding } else { [0; 3] };
-    let counted: [usize; 3] = std::array::from_fn(|axis| extents[axis] + 2 * margin[axis]);
-    let within = Pooling {
-        padding: std::array::from_fn(|axis| pooling.padding[axis] - margin[axis]),
-        ..*pooling
+fn avg_composite<B: Backend>(
+    x: &Tensor<B>,
+    geometry: &Geometry,
+    count_include_pad: bool,
+) -> Result<Tensor<B>> {
+    let sum = x.widened()?.windows_of(geometry, 0.0)?.sum(Some(&tap_axes(x)), false)?;
+    let counted = if count_include_pad { geometry.with_padding() } else { *geometry };
+    let own = 5 - x.rank()..3;
+    let counts = |axis: usize| -> Vec<usize> {
+        let along = counted.axis(axis);
+        (0..along.windows).map(|window| along.taps_of(window).len()).collect()
     };
-    let mut counts = vec![0.0; windows.iter().product()];
-    for place in places(pooling.kernel) {
-        let seen =
-            window_pixels(&padded, 2, place, pooling.windows, [pooling.stride, pooling.dilation])?;
-        let seen = seen.reshape(shape)?;
-        sum = Some(match sum {
-            None => seen,
-            Some(sum) => sum.add(&seen)?,
+    let counts = own.clone().map(counts).collect::<Vec<_>>();
+    let windows: Shape = geometry.windows()[own].iter().copied().collect();
+    let counts = Tensor::from_scalars("avg_pool", windows, sum.dtype(), |i| {
+        let each = counts.iter().rev().scan(i, |left, counts| {
+            let count = counts[*left % counts.len()];
+            *left /= counts.len();
+            Some(count as f64)
         });
-        for (count, position) in counts.iter_mut().zip(positions(counted, place, &within)) {
-            *count += f64::from(u8::from(position >= 0));
-        }
-    }
-    let sum = sum.expect("a window has a place");
-    let counts =
-        Tensor::from_scalars("avg_pool", windows.iter().copied().collect(), sum.dtype(), |i| {
-            Scalar::Float(counts[i])
-        })?;
-    sum.div(&counts)?.to_dtype(dtype)
+        Scalar::Float(each.product())
+    })?;
+    sum.div(&counts)?.to_dtype(x.dtype())
 }

@@ -5,8 +5,8 @@ use super::agree::{Disagreements, Reference, ReferenceTensor, Tolerance};
 use super::inputs::Input;
 use super::ulp::{limits, unit_roundoff};
 use crate::testing::suite::Tested;
-use swath::ops::{Activation, DropoutMask, Window};
-use swath::{Backend, CrossEntropy, DType, Result, Shape, Tensor, TensorData};
+use swath::ops::{Activation, DropoutMask};
+use swath::{Backend, ConvOptions, CrossEntropy, DType, Result, Shape, Tensor, TensorData};
 
 /// A method of tensors with its options. Optional operands are the last ones.
 #[derive(Clone, Debug)]
@@ -28,9 +28,9 @@ pub enum Program {
     /// x.
     SinCos,
     /// Images.
-    Im2col(Window),
+    Im2col([usize; 2], ConvOptions<2>),
     /// Columns.
-    Col2im([usize; 2], Window),
+    Col2im([usize; 2], [usize; 2], ConvOptions<2>),
     /// Two tensors, whose rows are multiplied.
     Dot,
 }
@@ -60,8 +60,8 @@ impl Program {
             Program::Linear(Some(activation)) => x.linear_activation(&xs[1], xs.get(2), activation),
             Program::Dropout(mask) => x.dropout(mask),
             Program::SinCos => return x.sincos().map(|(sine, cosine)| vec![sine, cosine]),
-            Program::Im2col(window) => x.im2col(window),
-            Program::Col2im(image, window) => x.col2im(image, window),
+            Program::Im2col(kernel, options) => x.im2col(kernel, options),
+            Program::Col2im(image, kernel, options) => x.col2im(image, kernel, options),
             Program::Dot if x.rank() == 1 => x.dot(&xs[1]),
             Program::Dot => {
                 let equation = if x.rank() == 2 { "ij,ij->i" } else { "hij,hij->hi" };

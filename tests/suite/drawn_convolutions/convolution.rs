@@ -13,6 +13,8 @@ enum Zeros {
     None,
     Same,
     Both([usize; 3]),
+    /// Before and after.
+    Uneven([[usize; 3]; 2]),
 }
 
 #[derive(Debug)]
@@ -40,7 +42,7 @@ impl Case {
     fn draw(seed: u64) -> (Self, Draw) {
         let mut draw = Draw(Rng::seed(seed));
         let is_transposed = draw.once_in(3);
-        let axes = if is_transposed { draw.choose(&[1, 2, 2]) } else { draw.choose(&[1, 2, 2, 3]) };
+        let axes = draw.choose(&[1, 2, 2, 3]);
         let extents: &[usize] = match axes {
             1 if draw.once_in(4) => &[40, 64, 65, 130, 300],
             2 if draw.once_in(20) => &[1, 16, 17, 33],
@@ -64,10 +66,11 @@ impl Case {
             false => draw.each(axes, 1, &[1, 2, 3, 4]),
         };
         let most = if draw.once_in(3) { 4 } else { 2 };
-        let both = Zeros::Both(draw.each(axes, 0, &[0, 1, 2, 3, 4][..=most]));
+        let mut zeros = || draw.each(axes, 0, &[0, 1, 2, 3, 4][..=most]);
+        let (both, uneven) = (Zeros::Both(zeros()), Zeros::Uneven([zeros(), zeros()]));
         let zeros = match is_transposed {
             true => both,
-            false => draw.choose(&[Zeros::None, Zeros::Same, both, both]),
+            false => draw.choose(&[Zeros::None, Zeros::Same, both, both, uneven]),
         };
         let output_padding = match is_transposed && draw.once_in(2) {
             true => std::array::from_fn(|i| draw.below(stride[i].max(dilation[i]).min(8))),
@@ -109,6 +112,7 @@ impl Case {
         let (before, all) = match self.zeros {
             Zeros::None => (0, 0),
             Zeros::Both(zeros) => (zeros[axis], 2 * zeros[axis]),
+            Zeros::Uneven([before, after]) => (before[axis], before[axis] + after[axis]),
             Zeros::Same => {
                 let reach = (extent.div_ceil(stride).max(1) - 1) * stride + window;
                 let all = reach.saturating_sub(extent);
@@ -124,7 +128,8 @@ impl Case {
             (false, 2) => x.conv2d(weight, bias, self.options()),
             (false, _) => x.conv3d(weight, bias, self.options()),
             (true, 1) => x.conv_transpose1d(weight, bias, self.transpose_options()),
-            (true, _) => x.conv_transpose2d(weight, bias, self.transpose_options()),
+            (true, 2) => x.conv_transpose2d(weight, bias, self.transpose_options()),
+            (true, _) => x.conv_transpose3d(weight, bias, self.transpose_options()),
         }
     }
 
@@ -133,6 +138,10 @@ impl Case {
             Zeros::None => Padding::Valid,
             Zeros::Same => Padding::Same,
             Zeros::Both(zeros) => Padding::Zeros(last(zeros)),
+            Zeros::Uneven([before, after]) => {
+                let (before, after) = (last::<N>(before), last::<N>(after));
+                std::array::from_fn(|i| (before[i], after[i])).into()
+            }
         };
         let (stride, dilation) = (last(self.stride), last(self.dilation));
         ConvOptions { stride, padding, dilation, groups: self.groups }

@@ -25,6 +25,7 @@ enum Windows {
         kernel: [usize; 3],
         stride: Option<[usize; 3]>,
         padding: [usize; 3],
+        after: Option<[usize; 3]>,
         dilation: [usize; 3],
         ceil: bool,
         count_padding: bool,
@@ -37,23 +38,25 @@ type Axis = Vec<(Vec<usize>, usize)>;
 impl Case {
     fn draw(seed: u64) -> (Self, Draw) {
         let mut draw = Draw(Rng::seed(seed));
-        let (axes, is_max) = (1 + draw.below(2), draw.once_in(2));
+        let (axes, is_max) = (1 + draw.below(3), draw.once_in(2));
         let mut image = draw.each(axes, 1, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 31]);
         if draw.once_in(40) {
             image[2] = 0;
         }
-        let windows = if draw.once_in(3) {
+        let windows = if axes < 3 && draw.once_in(3) {
             Windows::To(draw.each(axes, 1, &[1, 2, 3, 4, 5, 7, 8, 11]))
         } else {
             let kernel = draw.each(axes, 1, &[1, 2, 3, 4, 5]);
             let stride = draw.once_in(2).then(|| draw.each(axes, 1, &[1, 2, 3, 4, 100]));
-            let dilation = match is_max && draw.once_in(2) {
+            let dilation = match draw.once_in(2) {
                 true => draw.each(axes, 1, &[1, 2, 3]),
                 false => [1; 3],
             };
-            let padding = kernel.map(|kernel| draw.below(kernel / 2 + 1));
+            let mut zeros = || kernel.map(|kernel| draw.below(kernel / 2 + 1));
+            let (padding, after) = (zeros(), zeros());
+            let after = draw.once_in(2).then_some(after);
             let (ceil, count_padding) = (draw.once_in(2), draw.once_in(2));
-            Windows::Of { kernel, stride, padding, dilation, ceil, count_padding }
+            Windows::Of { kernel, stride, padding, after, dilation, ceil, count_padding }
         };
         let case = Case {
             seed,
@@ -77,10 +80,11 @@ impl Case {
                 let window = |i: usize| i * extent / count..((i + 1) * extent).div_ceil(count);
                 (0..count).map(|i| (window(i).collect(), window(i).len())).collect()
             }
-            Windows::Of { kernel, stride, padding, dilation, ceil, count_padding } => {
+            Windows::Of { kernel, stride, padding, after, dilation, ceil, count_padding } => {
                 let (kernel, zeros) = (kernel[axis], padding[axis]);
+                let padded = extent + zeros + after.unwrap_or(padding)[axis];
                 let (stride, dilation) = (stride.map_or(kernel, |s| s[axis]), dilation[axis]);
-                let room = (extent + 2 * zeros) as isize - (dilation * (kernel - 1) + 1) as isize;
+                let room = padded as isize - (dilation * (kernel - 1) + 1) as isize;
                 let room = if ceil { room + stride as isize - 1 } else { room };
                 let count = room.div_euclid(stride as isize) + 1;
                 let mut count = usize::try_from(count).ok().filter(|&count| count > 0)?;
@@ -94,8 +98,8 @@ impl Case {
                     let all = (0..kernel).map(|tap| i * stride + tap * dilation);
                     let inside = all.clone().filter_map(|at| at.checked_sub(zeros));
                     let inside: Vec<usize> = inside.filter(|&at| at < extent).collect();
-                    let padded = all.filter(|&at| at < extent + 2 * zeros).count();
-                    let counted = if count_padding { padded } else { inside.len() };
+                    let with_padding = all.filter(|&at| at < padded).count();
+                    let counted = if count_padding { with_padding } else { inside.len() };
                     (inside, counted)
                 };
                 (0..count).map(window).collect()
@@ -115,13 +119,16 @@ impl Case {
             (Windows::To(counts), _, false) => alone(x.adaptive_avg_pool2d(last(*counts))),
             (_, 1, true) => with(x.max_pool1d_with_positions(self.options())),
             (_, 1, false) => alone(x.avg_pool1d(self.options())),
-            (_, _, true) => with(x.max_pool2d_with_positions(self.options())),
-            (_, _, false) => alone(x.avg_pool2d(self.options())),
+            (_, 2, true) => with(x.max_pool2d_with_positions(self.options())),
+            (_, 2, false) => alone(x.avg_pool2d(self.options())),
+            (_, _, true) => with(x.max_pool3d_with_positions(self.options())),
+            (_, _, false) => alone(x.avg_pool3d(self.options())),
         }
     }
 
     fn options<const N: usize>(&self) -> PoolOptions<N> {
-        let Windows::Of { kernel, stride, padding, dilation, ceil, count_padding } = self.windows
+        let Windows::Of { kernel, stride, padding, after, dilation, ceil, count_padding } =
+            self.windows
         else {
             unreachable!("a pooling to a size has no options");
         };
@@ -129,6 +136,7 @@ impl Case {
             kernel: last(kernel),
             stride: stride.map(last),
             padding: last(padding),
+            padding_after: after.map(last),
             dilation: last(dilation),
             ceil_mode: ceil,
             count_include_pad: count_padding,

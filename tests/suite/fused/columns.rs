@@ -1,6 +1,6 @@
 //! `im2col` and `col2im` against each other, and a convolution against its definition.
 
-use swath::ops::Window;
+use swath::ConvOptions;
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -9,14 +9,15 @@ type T = Tensor<CpuBackend>;
 #[test]
 fn im2col_and_col2im_are_adjoint() -> Result<()> {
     let mut rng = Rng::seed(3);
-    let window = Window { stride: [2, 1], padding: [1, 2], ..Window::new([3, 4]) };
+    let options = ConvOptions::new().stride([2, 1]).padding([1, 2]);
     for dtype in [DType::F32, DType::F64] {
         let small = |x: T| x.mul_scalar(3.0)?.round()?.to_dtype(dtype);
         let x = small(T::randn((4, 33, 21, 30), &mut rng)?)?;
-        let columns = x.im2col(window)?;
+        let columns = x.im2col([3, 4], options)?;
         let y = small(T::randn(*columns.shape(), &mut rng)?)?;
         let of = |x: T| x.sum(None, false)?.to_dtype(DType::F64)?.item::<f64>();
-        let (left, right) = (of(columns.mul(&y)?)?, of(x.mul(y.col2im([21, 30], window)?)?)?);
+        let (left, right) =
+            (of(columns.mul(&y)?)?, of(x.mul(y.col2im([21, 30], [3, 4], options)?)?)?);
         assert_eq!(left, right);
         assert_ne!(left, 0.0);
     }
@@ -29,9 +30,9 @@ fn a_product_with_the_columns_is_a_convolution() -> Result<()> {
     let [n, c, h, w, m, kh, kw] = [2, 3, 6, 5, 4, 3, 2];
     let x = T::arange(0.0, (n * c * h * w) as f64, 1.0)?.rem(7.0)?.reshape([n, c, h, w])?;
     let weights = T::arange(0.0, (m * c * kh * kw) as f64, 1.0)?.rem(5.0)?;
-    let window = Window { stride: [2, 1], padding: [1, 0], ..Window::new([kh, kw]) };
-    let [oh, ow] = window.output([h, w]).unwrap();
-    let y = weights.reshape([m, c * kh * kw])?.matmul(&x.im2col(window)?)?;
+    let options = ConvOptions::new().stride([2, 1]).padding([1, 0]);
+    let [oh, ow] = [3, 4];
+    let y = weights.reshape([m, c * kh * kw])?.matmul(&x.im2col([kh, kw], options)?)?;
     assert_eq!(y.shape(), &Shape::new([n, m, oh * ow]));
     let (x, weights, y) = (x.to_vec::<f32>()?, weights.to_vec::<f32>()?, y.to_vec::<f32>()?);
     let mut found = y.into_iter();
@@ -53,23 +54,23 @@ fn a_product_with_the_columns_is_a_convolution() -> Result<()> {
 
 #[test]
 fn bad_sizes_are_errors_with_the_shapes() {
-    let two = Window::new([2, 2]);
+    let plain = ConvOptions::new();
     let zeros = |dims: &[usize]| T::zeros(dims, DType::F32).unwrap();
     let integers = T::zeros((1, 4, 9), DType::I64).unwrap();
-    let huge = Window { padding: [1 << 31; 2], ..two };
+    let huge = plain.padding(1 << 31);
     let cases: [(Result<T>, &[&str]); 12] = [
-        (zeros(&[2, 3, 4]).im2col(two), &["im2col: ", "[2, 3, 4]", "[n, c, h, w]"]),
-        (zeros(&[1, 1, 1, 5]).im2col(two), &["im2col: ", "[1, 1, 1, 5]", "[2, 2]"]),
-        (zeros(&[1, 1, 5, 5]).im2col(Window::new([0, 2])), &["im2col: ", "[0, 2]"]),
-        (zeros(&[1, 1, 5, 5]).im2col(Window { stride: [0, 1], ..two }), &["im2col: ", "[0, 1]"]),
-        (zeros(&[1, 1, 5, 5]).im2col(huge), &["im2col: ", "too many"]),
-        (zeros(&[1, 4]).col2im([3, 3], two), &["col2im: ", "[1, 4]"]),
-        (zeros(&[1, 5, 4]).col2im([3, 3], two), &["col2im: ", "[1, 5, 4]", "[2, 2]"]),
-        (zeros(&[1, 4, 5]).col2im([3, 3], two), &["col2im: ", "[1, 4, 5]", "[1, 4, 4]"]),
-        (zeros(&[1, 4, 5]).col2im([1, 1], two), &["col2im: ", "[1, 1, 1, 1]"]),
-        (zeros(&[1, 4, 5]).col2im([usize::MAX; 2], two), &["col2im: ", "more elements"]),
-        (zeros(&[1, 4, 5]).col2im([3, 3], Window::new([2, 0])), &["col2im: ", "[2, 0]"]),
-        (integers.col2im([4, 4], two), &["col2im: ", "i64", "[1, 4, 9]"]),
+        (zeros(&[2, 3, 4]).im2col(2, plain), &["im2col: ", "[2, 3, 4]", "[n, c, h, w]"]),
+        (zeros(&[1, 1, 1, 5]).im2col(2, plain), &["im2col: ", "[1, 1, 1, 5]", "[2, 2]"]),
+        (zeros(&[1, 1, 5, 5]).im2col([0, 2], plain), &["im2col: ", "[0, 2]"]),
+        (zeros(&[1, 1, 5, 5]).im2col(2, plain.stride([0, 1])), &["im2col: ", "[0, 1]"]),
+        (zeros(&[1, 1, 5, 5]).im2col(2, huge), &["im2col: ", "too many"]),
+        (zeros(&[1, 4]).col2im([3, 3], 2, plain), &["col2im: ", "[1, 4]"]),
+        (zeros(&[1, 5, 4]).col2im([3, 3], 2, plain), &["col2im: ", "[1, 5, 4]", "[2, 2]"]),
+        (zeros(&[1, 4, 5]).col2im([3, 3], 2, plain), &["col2im: ", "[1, 4, 5]", "[1, 4, 4]"]),
+        (zeros(&[1, 4, 5]).col2im([1, 1], 2, plain), &["col2im: ", "[1, 1, 1, 1]"]),
+        (zeros(&[1, 4, 5]).col2im([usize::MAX; 2], 2, plain), &["col2im: ", "more elements"]),
+        (zeros(&[1, 4, 5]).col2im([3, 3], [2, 0], plain), &["col2im: ", "[2, 0]"]),
+        (integers.col2im([4, 4], 2, plain), &["col2im: ", "i64", "[1, 4, 9]"]),
     ];
     for (i, (result, parts)) in cases.into_iter().enumerate() {
         let text = result.err().unwrap_or_else(|| panic!("case {i} is no error")).to_string();

@@ -1,18 +1,19 @@
 //! The cases of ops on images: im2col, convolutions, poolings, resampling, normalized channels.
 
-use swath::ops::{Activation, Window};
+use swath::ops::Activation;
 use swath::prelude::*;
 use swath::{ConvOptions, ConvTransposeOptions, Padding, PoolOptions};
 
 use super::cases::{ALL, DENSE, Suite, T};
 use super::movement::movement;
 
-/// Windows of images `[3, 4]`.
-fn windows() -> [Window; 3] {
+/// Extents and options of windows of images `[3, 4]`, and their number along each axis.
+fn windows() -> [([usize; 2], ConvOptions<2>, [usize; 2]); 3] {
+    let plain = ConvOptions::new();
     [
-        Window::new([2, 3]),
-        Window { padding: [1, 2], stride: [2, 1], ..Window::new([3, 2]) },
-        Window { padding: [0, 1], stride: [1, 3], dilation: [2, 3], ..Window::new([2, 2]) },
+        ([2, 3], plain, [2, 2]),
+        ([3, 2], plain.padding([1, 2]).stride([2, 1]), [2, 7]),
+        ([2, 2], plain.padding([0, 1]).stride([1, 3]).dilation([2, 3]), [1, 1]),
     ]
 }
 
@@ -20,16 +21,15 @@ fn windows() -> [Window; 3] {
 pub fn images(op: &str, s: &mut Suite) {
     match op {
         "im2col" => {
-            for (i, window) in windows().into_iter().enumerate() {
-                let f = move |xs: &[T]| xs[0].im2col(window);
+            for (i, (kernel, options, _)) in windows().into_iter().enumerate() {
+                let f = move |xs: &[T]| xs[0].im2col(kernel, options);
                 s.add(&format!("windows {i}"), &[&[2, 2, 3, 4]], &ALL, f);
             }
         }
         "col2im" => {
-            for (i, window) in windows().into_iter().enumerate() {
-                let [kernel, output] = [window.kernel, window.output([3, 4]).unwrap()];
+            for (i, (kernel, options, output)) in windows().into_iter().enumerate() {
                 let shape = [2, 2 * kernel[0] * kernel[1], output[0] * output[1]];
-                let f = move |xs: &[T]| xs[0].col2im([3, 4], window);
+                let f = move |xs: &[T]| xs[0].col2im([3, 4], kernel, options);
                 s.add(&format!("windows {i}"), &[&shape], &ALL, f);
             }
         }

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::{T, text};
-use swath::ops::Window;
 use swath::prelude::*;
 use swath::{ConvOptions, ConvTransposeOptions, PadMode, Padding, PoolOptions};
 
@@ -276,18 +275,18 @@ fn window_options<B: Backend>() {
             },
         );
         let pictures = leaf::<B>((n, 1, 1, 5));
-        let plain = Window::new([1, 2]);
-        for (name, window, expected) in [
-            ("kernel", Window::new([1, size]), windows(5, 0, i, 1, 1)),
-            ("stride", Window { stride: [1, size], ..plain }, windows(5, 0, 2, 1, i)),
-            ("padding", Window { padding: [0, size], ..plain }, windows(5, i, 2, 1, 1)),
-            ("dilation", Window { dilation: [1, size], ..plain }, windows(5, 0, 2, i, 1)),
+        let (plain, pair) = (ConvOptions::new(), [1, 2]);
+        for (name, kernel, options, expected) in [
+            ("kernel", [1, size], plain, windows(5, 0, i, 1, 1)),
+            ("stride", pair, plain.stride([1, size]), windows(5, 0, 2, 1, i)),
+            ("padding", pair, plain.padding([0, size]), windows(5, i, 2, 1, 1)),
+            ("dilation", pair, plain.dilation([1, size]), windows(5, 0, 2, i, 1)),
         ] {
             let rows = if name == "kernel" { i } else { 2 };
             let extents = expected.map(|columns| vec![count, rows, columns]);
-            check(&format!("im2col {name}"), i, || pictures.im2col(window), extents);
+            check(&format!("im2col {name}"), i, || pictures.im2col(kernel, options), extents);
             let columns = leaf::<B>((n, 2, 4));
-            let fold = || columns.col2im([1, size], plain);
+            let fold = || columns.col2im([1, size], pair, plain);
             check("col2im", i, fold, (i == 5).then(|| vec![count, 1, 1, 5]));
         }
     }

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use swath_kernels as k;
 use swath_kernels::{
-    Factor, Float as _, GemmError, Geometry, Indirect, MatMut, MatRef, Windows, Workspace,
+    Factor, Float as _, GemmError, Geometry, Indirect, MatMut, MatRef, Sliding, Windows, Workspace,
 };
 
 use super::{Call, Cell, Part, call, input, numbers, output};
@@ -28,14 +28,10 @@ fn geometries(len: usize) -> impl Iterator<Item = Geometry> {
     [(1, 1, 1), (2, 1, 0), (1, 2, 2), (3, 1, 1)].into_iter().filter_map(
         move |(stride, dilation, padding)| {
             let room = (len + 2 * padding).checked_sub(2 * dilation + 1)?;
-            Some(Geometry {
-                image: [1, 3, len],
-                kernel: [1, 2, 3],
-                stride: [1, 1, stride],
-                dilation: [1, 1, dilation],
-                padding: [0, 1, padding as isize],
-                output: [1, 4, room / stride + 1],
-            })
+            let down = Sliding { padding: [1; 2], windows: 4, ..Sliding::new(3, 2) };
+            let (padding, windows) = ([padding as isize; 2], room / stride + 1);
+            let across = Sliding { image: len, kernel: 3, stride, dilation, padding, windows };
+            Geometry::new([Sliding::default(), down, across]).ok()
         },
     )
 }
@@ -44,7 +40,7 @@ fn products<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, len: usize) {
     const COUNTS: [usize; 2] = [2, 2];
     const FILTERS: usize = 3;
     for geometry in geometries(len) {
-        let columns = COUNTS[0] * geometry.output.iter().product::<usize>();
+        let columns = COUNTS[0] * geometry.windows().iter().product::<usize>();
         let plane = 3 * len as isize;
         let strides = [2 * plane, plane, plane, len as isize, 1];
         let x = input(&numbers::<T>(12 * len, 1)).at_least();
@@ -98,7 +94,7 @@ fn refused<V>(error: GemmError) -> V {
 
 fn pools<T: Cell + k::Float>(calls: &mut Vec<Call>, len: usize) {
     for geometry in geometries(len) {
-        let windows: usize = 2 * geometry.output.iter().product::<usize>();
+        let windows: usize = 2 * geometry.windows().iter().product::<usize>();
         let (x, g) = (input(&numbers::<T>(6 * len, 1)), input(&numbers::<T>(windows, 2)));
         for counts_padding in [false, true] {
             let variant = format!("{geometry:?} {counts_padding}");

@@ -1,10 +1,10 @@
-//! Copies, transposes, permutations, fills, im2col and col2im; with ordinary and non-temporal
+//! Copies, transposes, permutations, fills; with ordinary and non-temporal
 //! stores.
 
 use swath_kernels as k;
-use swath_kernels::{Float, Im2col, Permute, Plain, Transpose};
+use swath_kernels::{Permute, Plain, Transpose};
 
-use super::{Call, Cell, Part, any, call, changed, input, numbers, output};
+use super::{Call, Cell, Part, any, call, changed, input, output};
 
 /// The size of a result that is written by non-temporal stores.
 const LARGE: usize = 1 << 30;
@@ -15,8 +15,6 @@ pub fn calls(len: usize) -> Vec<Call> {
     of_plain::<u16>(&mut calls, len);
     of_plain::<f32>(&mut calls, len);
     of_plain::<u64>(&mut calls, len);
-    sums_of_columns::<f32>(&mut calls, len);
-    sums_of_columns::<f64>(&mut calls, len);
     calls
 }
 
@@ -59,13 +57,6 @@ fn of_plain<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
         }
     }
     permutes::<T>(calls, len);
-    for shape in windows(len) {
-        let images = any::<T>(shape.images_len().expect("few"), 1);
-        let columns = output::<T>(shape.columns_len().expect("few"));
-        let variant = format!("{shape:?}");
-        let run = move |[x, y]: [&mut Part<'_>; 2]| k::im2col(x.of::<T>(), y.of::<T>(), shape);
-        calls.push(call::<T, 2>("im2col", variant, [input(&images), columns], run).portable());
-    }
 }
 
 fn transposes<T: Cell + Plain>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2], gap: usize) {
@@ -137,32 +128,5 @@ fn permutes<T: Cell + Plain>(calls: &mut Vec<Call>, len: usize) {
         let past = move |parts: [&mut Part<'_>; 2]| past(parts, true);
         let variant = format!("permute {variant}");
         calls.push(call::<T, 2>("with_place", variant, slots, past).portable().again());
-    }
-}
-
-/// Images as wide, and as high, as `len`; none if the window does not fit.
-fn windows(len: usize) -> Vec<Im2col> {
-    let mut shapes = Vec::new();
-    for (height, width) in [(2, len), (len, 3)] {
-        for (kernel, stride, padding, dilation) in [
-            ([1, 1], [1, 1], [0, 0], [1, 1]),
-            ([2, 3], [1, 1], [1, 2], [1, 1]),
-            ([1, 3], [2, 3], [0, 4], [1, 2]),
-        ] {
-            let shape =
-                Im2col { images: 1, channels: 2, height, width, kernel, stride, padding, dilation };
-            shapes.extend(shape.output().is_some().then_some(shape));
-        }
-    }
-    shapes
-}
-
-fn sums_of_columns<E: Cell + Float>(calls: &mut Vec<Call>, len: usize) {
-    for shape in windows(len) {
-        let columns = numbers::<E>(shape.columns_len().expect("few"), 1);
-        let images = output::<E>(shape.images_len().expect("few"));
-        let run = move |[x, y]: [&mut Part<'_>; 2]| k::col2im(x.of::<E>(), y.of(), shape);
-        let variant = format!("{shape:?}");
-        calls.push(call::<E, 2>("col2im", variant, [input(&columns), images], run));
     }
 }

@@ -31,8 +31,8 @@ use super::super::{CpuTensor, Output, Results, Written, cast, copy};
 use crate::backend::TensorData;
 use crate::backend::windows::images_like;
 use crate::dtype::Element;
-use crate::error::{Error, Result};
-use crate::ops::{Convolution, UnaryOp};
+use crate::error::Result;
+use crate::ops::UnaryOp;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{
     self, Band, ColumnBand, Columns, Cost, PARTS_PER_THREAD, for_each_band,
@@ -186,8 +186,7 @@ impl<T: Factor> Job<'_, T> {
             return Ok(());
         }
         let work = |phase: &Phase<'_, T>| {
-            let places =
-                self.x.extents[1] / self.groups * phase.geometry.kernel.iter().product::<usize>();
+            let places = self.x.extents[1] / self.groups * phase.geometry.taps();
             places.max(1) * phase.grid.numel()
         };
         let cost = Cost(COST * size_of::<T::Sum>() / 4).times(self.phases.iter().map(work).sum());
@@ -264,7 +263,7 @@ impl<T: Factor> Job<'_, T> {
             if first == end {
                 continue;
             }
-            let places = sources * phase.geometry.kernel.iter().product::<usize>();
+            let places = sources * phase.geometry.taps();
             let most = self.channels.min(channels.len()).min(FILTERS);
             let mut scratch = direct::Scratch::new(&phase.geometry, sources, most);
             for group in channels.start / self.channels..channels.end.div_ceil(self.channels) {
@@ -408,40 +407,28 @@ fn round<T: Factor>(z: &[T::Sum], y: &mut [T]) {
     }
 }
 
-fn geometry(
-    image: [usize; 3],
-    kernel: [usize; 3],
-    output: [usize; 3],
-    c: &Convolution,
-) -> Geometry {
-    let padding = c.padding.map(|[before, _]| before as isize);
-    Geometry { image, kernel, stride: c.stride, dilation: c.dilation, padding, output }
-}
-
 pub(super) fn forward(
     op: &'static str,
     x: &CpuTensor,
     weight: &CpuTensor,
     (bias, function): (Option<&CpuTensor>, Option<UnaryOp>),
-    convolution: &Convolution,
+    (geometry, groups): (Geometry, usize),
 ) -> Result<Results<CpuTensor>> {
     for_float!(op, x, T => {
         let (images, filters) = (Images::<T>::new(x), Images::<T>::new(weight));
-        let (n, outputs, kernel) = (images.extents[0], filters.extents[0], filters.image());
-        let windows = convolution.output(images.image(), kernel).ok_or_else(|| invalid(op, x))?;
+        let (n, outputs, windows) = (images.extents[0], filters.extents[0], geometry.windows());
         let shape = images_like(x.shape(), n, outputs, windows);
         let mut out = Output::new(op, &shape, x.dtype())?;
         let weight = copy::contiguous(op, weight)?;
         let bias = bias.map(|bias| copy::contiguous(op, &cast::cast(bias, <T as kernels::Factor>::Sum::DTYPE)?));
         let bias = bias.transpose()?;
         let grid = Grid::new([0; 3], [1; 3], windows);
-        let geometry = geometry(images.image(), kernel, windows, convolution);
         let (y, written) = out.parts::<T>(op);
         let job = Job {
             op,
             x: images,
-            groups: convolution.groups,
-            channels: outputs / convolution.groups,
+            groups,
+            channels: outputs / groups,
             phases: &[Phase { grid, geometry, weight: weight.run::<T>() }],
             bias: bias.as_ref().map(|bias| bias.run()),
             function,
@@ -452,8 +439,4 @@ pub(super) fn forward(
         job.run(y)?;
         Ok(smallvec![out.finish()])
     })
-}
-
-fn invalid(op: &'static str, x: &CpuTensor) -> Error {
-    Error::InvalidArgument { op, reason: format!("no window fits images of shape {}", x.shape()) }
 }

@@ -6,15 +6,14 @@ use swath_kernels::{self as kernels, Geometry};
 use super::super::rows::{compute, in_groups};
 use super::super::working::{Working, for_float};
 use super::super::{CpuBackend, CpuTensor, Output, Results, copy};
-use crate::backend::windows::{image_extents, images_like};
+use crate::backend::windows::images_like;
 use crate::backend::{Backend as _, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::Pooling;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 use crate::shape::Shape;
 
-/// Cost of a place of a window in picoseconds.
+/// Cost of a tap of a window in picoseconds.
 const COST: usize = 100;
 
 /// A pooling of all channels of images.
@@ -29,20 +28,17 @@ struct Work {
 }
 
 impl Work {
-    /// The work on images of these extents with the channels of `x`.
-    fn new(x: &CpuTensor, image: [usize; 3], pooling: &Pooling) -> Self {
-        let &Pooling { kernel, stride, dilation, padding, windows, .. } = pooling;
-        let padding = padding.map(|before| before as isize);
-        let geometry = Geometry { image, kernel, stride, dilation, padding, output: windows };
+    /// The work on images with the channels of `x`.
+    fn new(x: &CpuTensor, geometry: Geometry) -> Self {
         let channels = x.shape().dim(0) * x.shape().dim(1);
-        let (pixels, windows) = (image.iter().product(), windows.iter().product());
+        let [pixels, windows] = [geometry.image(), geometry.windows()].map(|e| e.iter().product());
         Work { geometry, channels, pixels, windows }
     }
 
     /// Cost of a channel.
     fn cost<T: Working>(&self) -> Cost {
-        let places = self.geometry.kernel.iter().fold(self.windows, |n, &k| n.saturating_mul(k));
-        Cost(COST * size_of::<T::Wide>() / 4).times(places)
+        let terms = self.windows.saturating_mul(self.geometry.taps());
+        Cost(COST * size_of::<T::Wide>() / 4).times(terms)
     }
 }
 
@@ -54,12 +50,12 @@ fn with_image(x: &CpuTensor, image: [usize; 3]) -> Shape {
 pub(super) fn max(
     op: &'static str,
     x: &CpuTensor,
-    pooling: &Pooling,
+    geometry: Geometry,
     with_positions: bool,
 ) -> Result<Results<CpuTensor>> {
-    let work = Work::new(x, image_extents(x.shape()), pooling);
-    let Work { geometry, channels, pixels, windows } = work;
-    let shape = with_image(x, geometry.output);
+    let work = Work::new(x, geometry);
+    let Work { channels, pixels, windows, .. } = work;
+    let shape = with_image(x, geometry.windows());
     if i32::try_from(pixels).is_err() {
         return Err(Error::Unsupported { op, backend: CpuBackend::NAME });
     }
@@ -92,12 +88,12 @@ pub(super) fn max(
 pub(super) fn mean(
     op: &'static str,
     x: &CpuTensor,
-    pooling: &Pooling,
+    geometry: Geometry,
+    counts: bool,
 ) -> Result<Results<CpuTensor>> {
-    let work = Work::new(x, image_extents(x.shape()), pooling);
-    let Work { geometry, channels, pixels, windows } = work;
-    let shape = with_image(x, geometry.output);
-    let counts = pooling.count_include_pad;
+    let work = Work::new(x, geometry);
+    let Work { channels, pixels, windows, .. } = work;
+    let shape = with_image(x, geometry.windows());
     for_float!(op, x, T => {
         let outputs = [(&shape, windows)];
         compute::<T, _, _, _>(op, (channels, work.cost::<T>()), [(x, pixels)], outputs, [], |_, [x], [y], []| {
@@ -109,13 +105,12 @@ pub(super) fn mean(
 pub(super) fn mean_grad(
     op: &'static str,
     g: &CpuTensor,
-    image: [usize; 3],
-    pooling: &Pooling,
+    geometry: Geometry,
+    counts: bool,
 ) -> Result<Results<CpuTensor>> {
-    let work = Work::new(g, image, pooling);
-    let Work { geometry, channels, pixels, windows } = work;
-    let shape = with_image(g, image);
-    let counts = pooling.count_include_pad;
+    let work = Work::new(g, geometry);
+    let Work { channels, pixels, windows, .. } = work;
+    let shape = with_image(g, geometry.image());
     for_float!(op, g, T => {
         let outputs = [(&shape, pixels)];
         compute::<T, _, _, _>(op, (channels, work.cost::<T>()), [(g, windows)], outputs, [], |_, [g], [y], []| {

@@ -8,13 +8,13 @@
 //! ```
 
 use crate::error::Result;
-use crate::ops::UnaryOp;
+use crate::ops::{Geometry, UnaryOp};
 use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store, WORDS};
 use super::expressions::unary;
 use super::matmul::{LONGEST, Products, Tiles};
-use super::windows::Windows;
+use super::windows;
 use super::{Words, word};
 
 /// Which of the three convolutions.
@@ -96,12 +96,13 @@ impl Conv {
         shape: &Shape,
         (kind, store): (Kind, Store),
         channels: Channels,
-        windows: &Windows,
+        geometry: &Geometry,
         has_bias: bool,
     ) -> Result<Option<Products<Conv>>> {
         let Channels { images, groups, inputs, outputs } = channels;
         let volume = |extents: [usize; 3]| extents.into_iter().fold(1, usize::saturating_mul);
-        let [pixels, places, count] = [windows.image, windows.kernel, windows.windows].map(volume);
+        let [pixels, places, count] =
+            [geometry.image(), geometry.kernel(), geometry.windows()].map(volume);
         let matrices = images.saturating_mul(groups);
         for numel in [
             matrices.saturating_mul(inputs).saturating_mul(pixels),
@@ -119,7 +120,7 @@ impl Conv {
         for (at, x) in [groups, inputs, outputs].into_iter().enumerate() {
             words[4 + at] = word(op, shape, x)?;
         }
-        windows.put(op, shape, &mut words)?;
+        windows::put(op, shape, geometry, &mut words)?;
         words[25] = has_bias.into();
         let tiles = Tiles::of(sizes[0], sizes[1]);
         let parts = if kind == Kind::Weight { tiles.parts(sizes) } else { 1 };

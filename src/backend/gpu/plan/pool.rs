@@ -6,10 +6,11 @@
 //! ```
 
 use crate::error::Result;
+use crate::ops::Geometry;
 use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store, WORDS};
-use super::windows::Windows;
+use super::windows;
 use super::{Plan, Words, grid_of, word};
 
 /// A pooling, or a gradient.
@@ -60,14 +61,14 @@ impl Pool {
         op: &'static str,
         shape: &Shape,
         numel: usize,
-        windows: &Windows,
+        geometry: &Geometry,
         counts_padding: bool,
     ) -> Result<Plan<Pool>> {
         word(op, shape, shape.numel())?;
         let mut words = Words::from_elem(0, WORDS);
         let (grid, row) = grid_of(numel);
         (words[0], words[1], words[2]) = (word(op, shape, numel)?, row, counts_padding.into());
-        windows.put(op, shape, &mut words)?;
+        windows::put(op, shape, geometry, &mut words)?;
         Ok(Plan { kernel: self, words, grid })
     }
 }

@@ -1,11 +1,11 @@
 //! Checks of the arguments of convolutions, and their errors.
 
-use smallvec::SmallVec;
-
-use super::{ConvOptions, ConvTransposeOptions};
+use super::super::windows::{three_axes, window_count, window_extent};
+use super::{ConvOptions, ConvTransposeOptions, Padding};
 use crate::backend::Backend;
+use crate::backend::windows::geometry;
 use crate::error::{Error, Result};
-use crate::ops::Convolution;
+use crate::ops::{Geometry, Sliding};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -77,6 +77,82 @@ impl<const N: usize> ConvOptions<N> {
     pub(crate) fn check(&self, op: &'static str, extents: &[usize]) -> Result<()> {
         check_steps(op, extents, self.stride, self.dilation)
     }
+
+    /// All windows of these extents that fit images `[n, c, …]`.
+    pub(in crate::tensor::fused) fn geometry(
+        &self,
+        op: &'static str,
+        images: &Shape,
+        kernel: &[usize],
+    ) -> Result<Geometry> {
+        self.check(op, kernel)?;
+        let mut all = [Sliding::default(); N];
+        for (axis, along) in all.iter_mut().enumerate() {
+            let (image, kernel) = (images.dim(2 + axis), kernel[axis]);
+            let (stride, dilation) = (self.stride[axis], self.dilation[axis]);
+            let window = window_extent(kernel, dilation);
+            let window = window.ok_or_else(|| too_long(op, axis, images))?;
+            let zeros = match self.padding {
+                Padding::Valid => [0; 2],
+                Padding::Zeros(zeros) => [zeros[axis]; 2],
+                Padding::Uneven(zeros) => zeros[axis],
+                Padding::Same => {
+                    let windows = image.div_ceil(stride).max(1);
+                    let reach = ((windows - 1) * stride).saturating_add(window);
+                    let zeros = reach.saturating_sub(image);
+                    [zeros / 2, zeros - zeros / 2]
+                }
+            };
+            padded_extent(op, axis, images, zeros)?;
+            let padding = zeros.map(|zeros| zeros as isize);
+            let windows = window_count(image, zeros, window, stride).unwrap_or(0);
+            *along = Sliding { image, kernel, stride, dilation, padding, windows };
+        }
+        if all.iter().any(|along| along.windows == 0) {
+            return Err(self.no_window(op, images, kernel, all.map(|along| along.padding)));
+        }
+        geometry(op, three_axes(&all))
+    }
+
+    fn no_window(
+        &self,
+        op: &'static str,
+        images: &Shape,
+        kernel: &[usize],
+        padding: [[isize; 2]; N],
+    ) -> Error {
+        let &ConvOptions { stride, dilation, .. } = self;
+        let is_even = padding.iter().all(|[before, after]| before == after);
+        let padding = match is_even {
+            true => format!("{:?}", padding.map(|[before, _]| before)),
+            false => format!("{padding:?}"),
+        };
+        let reason = format!(
+            "no window of extents {kernel:?} fits images of shape {images}: stride {stride:?}, dilation {dilation:?}, \
+             padding {padding}"
+        );
+        Error::InvalidArgument { op, reason }
+    }
+}
+
+impl ConvOptions<2> {
+    /// The windows of `im2col` and `col2im`, which have no groups.
+    pub(in crate::tensor::fused) fn columns_geometry(
+        &self,
+        op: &'static str,
+        images: &Shape,
+        kernel: [usize; 2],
+    ) -> Result<Geometry> {
+        if images.rank() != 4 {
+            let reason = "expected images with the axes [n, c, h, w]";
+            return Err(Error::InvalidShape { op, shape: *images, reason });
+        }
+        if self.groups != 1 {
+            let reason = format!("columns have no groups, got {}", self.groups);
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        self.geometry(op, images, &kernel)
+    }
 }
 
 impl<const N: usize> ConvTransposeOptions<N> {
@@ -134,26 +210,4 @@ fn check_steps<const N: usize>(
         }
     }
     Ok(())
-}
-
-pub(super) fn no_window<B: Backend>(
-    op: &'static str,
-    x: &Tensor<B>,
-    kernel: [usize; 3],
-    convolution: &Convolution,
-) -> Error {
-    // The axes that the images have.
-    let own = 5 - x.rank()..3;
-    let Convolution { stride, dilation, padding, .. } = convolution;
-    let [stride, dilation, kernel] = [stride, dilation, &kernel].map(|values| &values[own.clone()]);
-    let padding = &padding[own];
-    let zeros: SmallVec<[usize; 3]> = padding.iter().map(|&[before, _]| before).collect();
-    let is_even = padding.iter().all(|[before, after]| before == after);
-    let padding = if is_even { format!("{zeros:?}") } else { format!("{padding:?}") };
-    let reason = format!(
-        "no window of extents {kernel:?} fits images of shape {}: stride {stride:?}, dilation {dilation:?}, padding \
-         {padding}",
-        x.shape()
-    );
-    Error::InvalidArgument { op, reason }
 }

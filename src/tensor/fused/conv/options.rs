@@ -3,7 +3,7 @@
 use crate::options::{PerAxis, setters};
 
 /// Padding of images with zeros. A number, or an array of one for each axis, converts into
-/// [`Padding::Zeros`].
+/// [`Padding::Zeros`], an array of pairs into [`Padding::Uneven`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Padding<const N: usize> {
     /// No padding: windows lie inside the image.
@@ -13,6 +13,8 @@ pub enum Padding<const N: usize> {
     Same,
     /// This number of zeros before and after the image along each axis.
     Zeros([usize; N]),
+    /// These numbers of zeros before and after the image along each axis.
+    Uneven([[usize; 2]; N]),
 }
 
 impl<const N: usize> From<usize> for Padding<N> {
@@ -27,6 +29,12 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
     }
 }
 
+impl<const N: usize> From<[(usize, usize); N]> for Padding<N> {
+    fn from(zeros: [(usize, usize); N]) -> Self {
+        Padding::Uneven(zeros.map(<[usize; 2]>::from))
+    }
+}
+
 /// Options of convolutions over images of N axes.
 ///
 /// ```
@@ -35,6 +43,8 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
 /// assert_eq!((halves.dilation, halves.groups), ([1, 1], 1));
 /// let same = ConvOptions { stride: [2, 2], padding: Padding::Zeros([1, 1]), ..Default::default() };
 /// assert_eq!(halves, same);
+/// let causal = ConvOptions::<1>::new().padding([(2, 0)]);
+/// assert_eq!(causal.padding, Padding::Uneven([[2, 0]]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOptions<const N: usize> {

@@ -6,8 +6,8 @@ use crate::testing::suite::agree::{Disagreements, ReferenceTensor, dtypes, float
 use crate::testing::suite::inputs::{Arrangement, Fill, Input, Rng, Specials};
 use crate::testing::suite::oracle::{Oracle, Program, Rounding, agrees, rows, values};
 use std::marker::PhantomData;
-use swath::ops::{Activation, DropoutMask, Window};
-use swath::{CrossEntropy, DType, Reduction, Scalar, Shape};
+use swath::ops::{Activation, DropoutMask};
+use swath::{ConvOptions, CrossEntropy, DType, Reduction, ReferenceBackend, Scalar, Shape, Tensor};
 
 /// Rows of many lengths, along one and several axes, none and empty.
 const SHAPES: [&[usize]; 13] = [
@@ -406,28 +406,28 @@ const IMAGES: [&[usize]; 9] = [
     &[1, 2, 3, 4, 1],
 ];
 
-/// Windows of every kind; the last five are invalid or too large.
-fn windows() -> [Window; 12] {
-    let three = Window::new([3, 3]);
+/// Extents and options of windows of every kind; the last five are invalid or too large.
+fn windows() -> [([usize; 2], ConvOptions<2>); 12] {
+    let plain = ConvOptions::new();
     [
-        Window::new([1, 1]),
-        three,
-        Window { stride: [2, 2], padding: [1, 1], ..three },
-        Window { stride: [3, 1], padding: [2, 0], dilation: [1, 2], ..Window::new([2, 3]) },
-        Window { padding: [0, 3], ..Window::new([1, 4]) },
-        Window { padding: [9, 9], stride: [5, 4], dilation: [4, 3], ..three },
-        Window { padding: [2, 2], stride: [usize::MAX; 2], ..three },
-        Window { stride: [1, 0], ..three },
-        Window { dilation: [0, 1], ..three },
-        Window::new([0, 1]),
-        Window { padding: [usize::MAX; 2], ..three },
-        Window { padding: [1 << 31, 1 << 31], ..three },
+        ([1, 1], plain),
+        ([3, 3], plain),
+        ([3, 3], plain.stride(2).padding(1)),
+        ([2, 3], plain.stride([3, 1]).padding([(2, 0), (0, 1)]).dilation([1, 2])),
+        ([1, 4], plain.padding([0, 3])),
+        ([3, 3], plain.padding(9).stride([5, 4]).dilation([4, 3])),
+        ([3, 3], plain.padding(2).stride(usize::MAX)),
+        ([3, 3], plain.stride([1, 0])),
+        ([3, 3], plain.dilation([0, 1])),
+        ([0, 1], plain),
+        ([3, 3], plain.padding(usize::MAX)),
+        ([3, 3], plain.padding(1 << 31)),
     ]
 }
 
 /// Bounds of sums of as many elements as the window has taps, each at most 4.
-fn of_taps(p: &Rounding, window: &Window, want: &ReferenceTensor) -> Vec<f64> {
-    let taps = (window.kernel[0] * window.kernel[1]) as f64;
+fn of_taps(p: &Rounding, kernel: [usize; 2], want: &ReferenceTensor) -> Vec<f64> {
+    let taps = (kernel[0] * kernel[1]) as f64;
     each([want], |[y]| p.bound(y, 4.0 * taps))
 }
 
@@ -436,9 +436,10 @@ pub fn im2col_agrees<B: Tested>() {
     for (dtype, shape) in dtypes::<B>().flat_map(|dtype| IMAGES.map(|shape| (dtype, shape))) {
         for by in Arrangement::ALL {
             let x = trials.input(Fill::plain(-4.0, 4.0).with(9, Specials::All), dtype, shape, by);
-            for window in windows() {
-                trials.check(dtype.is_float(), Program::Im2col(window), &[&x], |p, o| {
-                    let gradient = |(k, dx)| if k == 0 { vec![] } else { of_taps(p, &window, dx) };
+            for (kernel, options) in windows() {
+                let program = Program::Im2col(kernel, options);
+                trials.check(dtype.is_float(), program, &[&x], |p, o| {
+                    let gradient = |(k, dx)| if k == 0 { vec![] } else { of_taps(p, kernel, dx) };
                     o.results.iter().enumerate().map(gradient).collect()
                 });
             }
@@ -450,17 +451,15 @@ pub fn im2col_agrees<B: Tested>() {
 pub fn col2im_agrees<B: Tested>() {
     let mut trials = Trials::<B>::new(12);
     for (dtype, image) in floats::<B>().flat_map(|dtype| IMAGES.map(|shape| (dtype, shape))) {
-        for window in windows() {
-            let &[n, c, height, width] = image else { continue };
-            let Some([down, across]) = window.output([height, width]) else { continue };
-            if down.saturating_mul(across) > 1 << 20 {
-                continue;
-            }
-            let shape = [n, c * window.kernel[0] * window.kernel[1], down * across];
+        for (kernel, options) in windows() {
+            let &[_, _, height, width] = image else { continue };
+            let images = Tensor::<ReferenceBackend>::zeros(image, DType::F32).expect("small");
+            let Ok(columns) = images.im2col(kernel, options) else { continue };
             for by in Arrangement::ALL {
-                let x = trials.input(Fill::plain(-4.0, 4.0), dtype, shape, by);
-                trials.check(true, Program::Col2im([height, width], window), &[&x], |p, o| {
-                    vec![of_taps(p, &window, &o.results[0]), vec![]]
+                let x = trials.input(Fill::plain(-4.0, 4.0), dtype, columns.dims(), by);
+                let program = Program::Col2im([height, width], kernel, options);
+                trials.check(true, program, &[&x], |p, o| {
+                    vec![of_taps(p, kernel, &o.results[0]), vec![]]
                 });
             }
         }

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
-use swath_kernels::{self as kernels, Float as _, Geometry, Indirect, MatMut};
+use swath_kernels::{self as kernels, Float as _, Geometry, Indirect, MatMut, Sliding};
 
 use super::super::super::matmul::{Factor, refused};
 use super::{Images, Job, Products, RESULT, Rows, copy_pixels};
@@ -46,9 +46,9 @@ struct Axis {
 
 impl Axis {
     fn new(axis: usize, geometry: &Geometry) -> Self {
-        let (stride, dilation) = (geometry.stride[axis], geometry.dilation[axis]);
+        let &Sliding { stride, dilation, kernel, padding: [before, _], .. } = geometry.axis(axis);
         let (mut phases, mut places) = (SmallVec::<[usize; 4]>::new(), SmallVec::new());
-        for place in 0..geometry.kernel[axis] {
+        for place in 0..kernel {
             let (phase, offset) = (place * dilation % stride, place * dilation / stride);
             let index = phases.iter().position(|&other| other == phase).unwrap_or_else(|| {
                 phases.push(phase);
@@ -56,7 +56,7 @@ impl Axis {
             });
             places.push((index, offset));
         }
-        let starts = phases.iter().map(|&phase| phase as isize - geometry.padding[axis]);
+        let starts = phases.iter().map(|&phase| phase as isize - before);
         let reach = places.iter().map(|&(_, offset)| offset).max().unwrap_or(0);
         Axis { starts: starts.collect(), reach, places }
     }
@@ -84,7 +84,7 @@ impl<'a> Bands<'a> {
         filters: usize,
         element: usize,
     ) -> Option<Self> {
-        let width = geometry.output[2];
+        let width = geometry.windows()[2];
         let limits = (channels, RESULT / filters.max(1), element);
         let widest = Bands::widest(geometry, limits)?;
         let pieces = std::iter::successors(Some(width.div_ceil(widest.shape[1])), |n| Some(2 * n));
@@ -102,9 +102,9 @@ impl<'a> Bands<'a> {
         geometry: &'a Geometry,
         (channels, most, element): (usize, usize, usize),
     ) -> Option<Self> {
-        let Geometry { image, kernel, output, .. } = *geometry;
-        let is_flat = image[0] == 1 && kernel[0] == 1 && output[0] == 1 && geometry.padding[0] == 0;
-        if !is_flat || kernel[1] * kernel[2] < 2 {
+        let ([_, kernel @ ..], output) = (geometry.kernel(), geometry.windows());
+        let is_flat = *geometry.axis(0) == Sliding::default();
+        if !is_flat || kernel[0] * kernel[1] < 2 {
             return None;
         }
         let width = output[2];
@@ -128,7 +128,7 @@ impl<'a> Bands<'a> {
         let pitch = columns + across.reach;
         let mut bands = Bands { geometry, down, across, pitch, shape: [1, columns], plane: 0 };
         let rows = (bands.limit(channels, element) / pitch).saturating_sub(bands.down.reach);
-        let height = geometry.output[1].max(1);
+        let height = geometry.windows()[1].max(1);
         let rows = rows.min((most.saturating_add(bands.across.reach)) / pitch).clamp(1, height);
         bands.shape[0] = height.div_ceil(height.div_ceil(rows));
         bands.plane = (bands.shape[0] + bands.down.reach) * pitch;
@@ -147,7 +147,7 @@ impl<'a> Bands<'a> {
 
     /// Time to pack a window.
     fn packing(&self) -> f64 {
-        PACKING[usize::from(self.geometry.stride[2] > 1)]
+        PACKING[usize::from(self.geometry.axis(2).stride > 1)]
     }
 
     /// Time per window: of a product with its columns and of the copy, whose elements take as long as packed ones.
@@ -209,16 +209,15 @@ impl<'a> Bands<'a> {
     ) {
         let &Bands { geometry, ref down, ref across, pitch, .. } = self;
         let &Images { data, offset, strides, .. } = x;
-        let [_, image_height, image_width] = geometry.image;
-        let [_, stride_y, stride_x] = geometry.stride.map(|stride| stride as isize);
+        let [_, image_height, image_width] = geometry.image();
+        let [_, stride_y, stride_x] = geometry.stride();
         // The columns of each phase that lie in the image, and the pixel of the first.
         let seen = width + across.reach;
         let inside = across.starts.iter().map(|&start| {
-            let start = start + left as isize * stride_x;
-            let reach = |x: isize| ((x + stride_x - 1).max(0) / stride_x) as usize;
-            let first = reach(-start).min(seen);
-            let end = reach(image_width as isize - start).clamp(first, seen);
-            (first..end, start + first as isize * stride_x)
+            let start = start + (left * stride_x) as isize;
+            let columns = kernels::inside(start, stride_x, seen, image_width);
+            let pixel = start + (columns.start * stride_x) as isize;
+            (columns, pixel)
         });
         let inside: SmallVec<[_; 4]> = inside.collect();
         let mut planes = copy.chunks_exact_mut(self.plane);
@@ -228,18 +227,21 @@ impl<'a> Bands<'a> {
             for &start in &down.starts {
                 for (columns, pixel) in &inside {
                     let Some(plane) = planes.next() else { return };
-                    let lines = plane.chunks_exact_mut(pitch).take(height + down.reach);
-                    for (line, row) in lines.zip(top..) {
-                        let y = start + row as isize * stride_y;
-                        if columns.is_empty() || !(0..image_height as isize).contains(&y) {
+                    let first = start + (top * stride_y) as isize;
+                    let count = height + down.reach;
+                    let rows = kernels::inside(first, stride_y, count, image_height);
+                    let lines = plane.chunks_exact_mut(pitch).take(count);
+                    for (row, line) in lines.enumerate() {
+                        if columns.is_empty() || !rows.contains(&row) {
                             line.fill(T::Sum::ZERO);
                             continue;
                         }
+                        let y = first + (row * stride_y) as isize;
                         line[..columns.start].fill(T::Sum::ZERO);
                         line[columns.end..].fill(T::Sum::ZERO);
                         let line = &mut line[columns.clone()];
                         let from = (corner + y * strides[3] + pixel * strides[4]) as usize;
-                        let step = stride_x * strides[4];
+                        let step = stride_x as isize * strides[4];
                         copy_pixels(data, from, step, line);
                     }
                 }
@@ -303,7 +305,7 @@ impl<T: Factor> Job<'_, T> {
         let Scratch { bands, offsets, copy, sums, rounded, .. } = scratch;
         let copy = &mut copy.as_slice_mut::<T::Sum>()[..bands.copy_len(products.seen.len())];
         for image in part.images.clone() {
-            let rectangles = rectangles(&products.windows, phase.geometry.output[2]);
+            let rectangles = rectangles(&products.windows, phase.geometry.windows()[2]);
             for (corner, shape) in rectangles.into_iter().flat_map(|all| bands.cut(all)) {
                 bands.copy(&self.x, (image, products.seen.clone()), corner, shape, copy);
                 let count = bands.columns(shape);

@@ -1,112 +1,107 @@
 //! The transposed convolution, phase by phase.
 //!
 //! A phase pads g with zeros. Filters that are infinite or NaN would make NaN of these zeros, so channels with such
-//! filters are computed again by convolutions without padding: of the pixels that see the same places of windows inside g.
+//! filters are computed again by convolutions without padding: of the pixels that see g at the same taps.
 
 use smallvec::smallvec;
-use swath_kernels::{Float as _, Geometry, Permute};
+use swath_kernels::{Float as _, Geometry, Permute, Sliding};
 
 use super::super::super::matmul::Factor;
 use super::super::super::working::for_float;
 use super::super::super::{CpuTensor, Output, Results, Written, copy};
 use super::{Grid, Images, Job, Phase};
 use crate::backend::TensorData;
-use crate::backend::windows::images_like;
+use crate::backend::windows::{self, images_like};
 use crate::error::Result;
-use crate::ops::Convolution;
 
-/// A phase of one axis: every `stride`-th pixel from `start` on. All of them are at the same places of windows.
+/// A phase of one axis: every `stride`-th pixel from `start` on. All of them are at the same taps of windows, so they are
+/// a convolution of g, in which each pixel is a window.
 #[derive(Clone, Copy)]
 struct Line {
     start: usize,
-    /// Number of pixels.
-    count: usize,
-    /// The first of these places, the distance between them, and their number.
+    /// The first of the taps, and the distance between them.
     first: usize,
     step: usize,
-    places: usize,
-    /// The window whose last of these places is the first pixel.
-    window: isize,
-    /// Distance between the windows of neighbouring places.
-    apart: usize,
+    sliding: Sliding,
 }
 
 impl Line {
-    /// Cuts the pixels into lines of those that see the same places of `extent` windows.
-    fn inside(&self, extent: usize, stride: usize) -> Vec<Line> {
-        let places = |pixel: usize| {
-            // Window of place i is `first + i · apart`.
-            let first = self.window + pixel as isize;
-            let reach = |x: isize| (x.max(0) as usize).div_ceil(self.apart).min(self.places);
-            let start = reach(-first);
-            start..reach(extent as isize - first).max(start)
-        };
-        let mut lines = Vec::new();
-        let mut pixel = 0;
-        while pixel < self.count {
-            let seen = places(pixel);
-            let alike = (pixel..self.count).take_while(|&other| places(other) == seen).count();
+    /// Cuts the pixels into lines of those that see g at the same taps.
+    fn inside(&self, stride: usize) -> Vec<Line> {
+        let (all, mut lines, mut pixel) = (self.sliding, Vec::new(), 0);
+        while pixel < all.windows {
+            let seen = all.taps_of(pixel);
+            let alike = (pixel..all.windows).take_while(|&other| all.taps_of(other) == seen);
+            let sliding = Sliding {
+                kernel: seen.len(),
+                padding: [-all.pixel(pixel, seen.start), 0],
+                windows: alike.count(),
+                ..all
+            };
             lines.push(Line {
                 start: self.start + pixel * stride,
-                count: alike,
-                first: self.first + (self.places - seen.end) * self.step,
+                first: self.first + (all.kernel - seen.end) * self.step,
                 step: self.step,
-                places: seen.len(),
-                window: self.window + (pixel + seen.start * self.apart) as isize,
-                apart: self.apart,
+                sliding,
             });
-            pixel += alike;
+            pixel += sliding.windows;
         }
         lines
     }
 }
 
-/// Returns the phases of an axis that are at any place of a window. Pixel i is at place k of window o if
+/// Returns the phases of an axis that are at any tap of a window. Pixel i is at tap k of window o if
 /// `o · stride + k · dilation = i + padding`.
-fn lines(axis: usize, extent: usize, kernel: usize, c: &Convolution) -> Vec<Line> {
-    let (stride, dilation, padding) = (c.stride[axis], c.dilation[axis], c.padding[axis][0]);
-    let divisor = (1..=stride.min(dilation)).rev().find(|d| stride % d == 0 && dilation % d == 0);
-    let step = stride / divisor.unwrap_or(1);
+fn lines(axis: &Sliding) -> Vec<Line> {
+    let &Sliding { image: extent, kernel, stride, dilation, padding, windows } = axis;
+    let divisor = greatest_common_divisor(stride, dilation);
+    let (step, apart) = (stride / divisor, dilation / divisor);
     let phases = (0..stride.min(extent)).filter_map(|start| {
-        let from = |k: usize| (start + padding) as isize - (k * dilation) as isize;
+        // A geometry's positions do not overflow.
+        let from = |k: usize| start as isize + padding[0] - (k * dilation) as isize;
         let first = (0..kernel.min(step)).find(|&k| from(k).rem_euclid(stride as isize) == 0)?;
-        let places = (kernel - first).div_ceil(step);
-        let apart = step * dilation / stride;
-        let window = from(first) / stride as isize - ((places - 1) * apart) as isize;
-        Some(Line {
-            start,
-            count: (extent - start).div_ceil(stride),
-            first,
-            step,
-            places,
-            window,
-            apart,
-        })
+        let taps = (kernel - first).div_ceil(step);
+        // Taps are reversed: the last one sees the first pixel of g.
+        let before = ((taps - 1) * apart) as isize - from(first) / stride as isize;
+        let sliding = Sliding {
+            image: windows,
+            kernel: taps,
+            stride: 1,
+            dilation: apart,
+            padding: [before, 0],
+            windows: (extent - start).div_ceil(stride),
+        };
+        Some(Line { start, first, step, sliding })
     });
     phases.collect()
+}
+
+/// Euclid's algorithm.
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 pub(in super::super) fn transpose(
     op: &'static str,
     g: &CpuTensor,
     weight: &CpuTensor,
-    image: [usize; 3],
-    convolution: &Convolution,
+    (geometry, groups): (Geometry, usize),
 ) -> Result<Results<CpuTensor>> {
     for_float!(op, g, T => {
         let (images, filters) = (Images::<T>::new(g), Images::<T>::new(weight));
         let [n, outputs, ..] = images.extents;
-        let (each, kernel, groups) = (filters.extents[1], filters.image(), convolution.groups);
+        let (each, kernel, image) = (filters.extents[1], geometry.kernel(), geometry.image());
         let shape = images_like(g.shape(), n, each * groups, image);
         let mut out = Output::new(op, &shape, g.dtype())?;
         let weight = copy::contiguous(op, weight)?;
         let weight = weight.run::<T>();
         let shape = [outputs, each];
         let mut parts: Vec<([Line; 3], Vec<T>)> = Vec::new();
-        for lines in products(std::array::from_fn(|axis| lines(axis, image[axis], kernel[axis], convolution))) {
+        for lines in products(std::array::from_fn(|axis| lines(geometry.axis(axis)))) {
             parts.push((lines, phase_weight(weight, shape, kernel, groups, lines)));
         }
-        let phases: Vec<_> = parts.iter().map(|(lines, weight)| phase(*lines, weight, images.image(), convolution)).collect();
+        let phases = parts.iter().map(|(lines, weight)| phase(op, *lines, weight, geometry.stride()));
+        let phases: Vec<_> = phases.collect::<Result<_>>()?;
         let (y, written) = out.parts::<T>(op);
         let job = Job {
             op,
@@ -126,18 +121,19 @@ pub(in super::super) fn transpose(
             return Ok(smallvec![out.finish()]);
         }
         for (whole, weight_of_all) in &parts {
-            let places: usize = whole.iter().map(|line| line.places).product();
+            let places: usize = whole.iter().map(|line| line.sliding.kernel).product();
             let filters = weight_of_all.chunks_exact((outputs / groups * places).max(1));
             let only: Vec<bool> = filters.map(|filter| !are_finite(filter)).collect();
             let inside: [Vec<Line>; 3] =
-                std::array::from_fn(|axis| whole[axis].inside(images.image()[axis], convolution.stride[axis]));
-            let is_padded = (0..3).any(|axis| inside[axis].iter().any(|line| line.places < whole[axis].places));
+                std::array::from_fn(|axis| whole[axis].inside(geometry.axis(axis).stride));
+            let taps = |line: &Line| line.sliding.kernel;
+            let is_padded = (0..3).any(|axis| inside[axis].iter().any(|line| taps(line) < taps(&whole[axis])));
             if !is_padded || !only.contains(&true) {
                 continue;
             }
             for lines in products(inside) {
                 let weight = phase_weight(weight, shape, kernel, groups, lines);
-                let phases = [phase(lines, &weight, images.image(), convolution)];
+                let phases = [phase(op, lines, &weight, geometry.stride())?];
                 let written = &Written::default();
                 Job { phases: &phases, only: Some(&only), written, ..job }.run(y)?;
             }
@@ -157,27 +153,14 @@ fn products(axes: [Vec<Line>; 3]) -> impl Iterator<Item = [Line; 3]> {
 }
 
 fn phase<'a, T>(
+    op: &'static str,
     lines: [Line; 3],
     weight: &'a [T],
-    image: [usize; 3],
-    convolution: &Convolution,
-) -> Phase<'a, T> {
-    Phase {
-        grid: Grid::new(
-            lines.map(|line| line.start),
-            convolution.stride,
-            lines.map(|line| line.count),
-        ),
-        geometry: Geometry {
-            image,
-            kernel: lines.map(|line| line.places),
-            stride: [1; 3],
-            dilation: lines.map(|line| line.apart),
-            padding: lines.map(|line| -line.window),
-            output: lines.map(|line| line.count),
-        },
-        weight,
-    }
+    stride: [usize; 3],
+) -> Result<Phase<'a, T>> {
+    let geometry = windows::geometry(op, lines.map(|line| line.sliding))?;
+    let grid = Grid::new(lines.map(|line| line.start), stride, geometry.windows());
+    Ok(Phase { grid, geometry, weight })
 }
 
 /// True if no value is infinite or NaN.
@@ -197,12 +180,13 @@ fn phase_weight<T: Factor>(
 ) -> Vec<T> {
     let places: usize = kernel.iter().product();
     let each = outputs / groups;
-    let dims = [groups, channels, each, lines[0].places, lines[1].places, lines[2].places];
+    let taps = lines.map(|line| line.sliding.kernel);
+    let dims = [groups, channels, each, taps[0], taps[1], taps[2]];
     let filter = channels * places;
     let steps = [each * filter, places, filter].map(|step| step as isize);
     let down = [kernel[1] * kernel[2], kernel[2], 1];
     let back: [isize; 3] = std::array::from_fn(|i| -((lines[i].step * down[i]) as isize));
-    let last = (0..3).map(|i| (lines[i].first + (lines[i].places - 1) * lines[i].step) * down[i]);
+    let last = (0..3).map(|i| (lines[i].first + (taps[i] - 1) * lines[i].step) * down[i]);
     let strides = [steps[0], steps[1], steps[2], back[0], back[1], back[2]];
     let mut all = vec![T::from_scalar(0.0.into()); dims.iter().product()];
     if !all.is_empty() {

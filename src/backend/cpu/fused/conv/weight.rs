@@ -1,17 +1,16 @@
 //! The gradient of a convolution by its filters: a product of windows, or for filters of one channel inner products.
 
 use smallvec::smallvec;
-use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, Permute};
+use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, Permute, Sliding};
 
 use super::super::super::matmul::{Factor, Outcome, refused};
 use super::super::super::working::for_float;
 use super::super::super::{CpuTensor, Output, Results, copy};
 use super::direct::Bands;
-use super::{COST, Images, geometry, round};
+use super::{COST, Images, round};
 use crate::backend::TensorData;
-use crate::backend::windows::images_like;
+use crate::backend::windows::{self, images_like};
 use crate::error::Result;
-use crate::ops::Convolution;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
 use crate::runtime::workspace::Packed as _;
@@ -30,13 +29,12 @@ pub(in super::super) fn weight_grad(
     op: &'static str,
     x: &CpuTensor,
     g: &CpuTensor,
-    kernel: [usize; 3],
-    convolution: &Convolution,
+    (geometry, groups): (Geometry, usize),
 ) -> Result<Results<CpuTensor>> {
     for_float!(op, x, T => {
         type Sum = <T as kernels::Factor>::Sum;
         let (images, gradient) = (Images::<T>::new(x), Images::<T>::new(g));
-        let (groups, outputs) = (convolution.groups, gradient.extents[1]);
+        let (outputs, kernel) = (gradient.extents[1], geometry.kernel());
         let (sources, own) = (images.extents[1] / groups, outputs / groups);
         let places: usize = kernel.iter().product();
         let rows = sources * places;
@@ -47,7 +45,6 @@ pub(in super::super) fn weight_grad(
         if shape.numel() == 0 {
             return Ok(smallvec![out.finish()]);
         }
-        let geometry = geometry(images.image(), kernel, gradient.image(), convolution);
         let bands = match (sources, own) {
             (1, 1) => Bands::widest(&geometry, (1, usize::MAX, size_of::<Sum>())),
             _ => None,
@@ -63,14 +60,7 @@ pub(in super::super) fn weight_grad(
         // Products are written to all of it.
         let mut sums = Buffer::scratch(pieces * whole * size_of::<Sum>());
         let sums = sums.as_slice_mut::<Sum>();
-        let pixel = Geometry {
-            image: gradient.image(),
-            kernel: [1; 3],
-            stride: [1; 3],
-            dilation: [1; 3],
-            padding: [0; 3],
-            output: gradient.image(),
-        };
+        let pixel = windows::geometry(op, gradient.image().map(|extent| Sliding::new(extent, 1)))?;
         let outcome = Outcome::new();
         let cost = Cost(COST * size_of::<Sum>() / 4).times(piece.max(1) * own);
         let units = pieces * groups * rows;
@@ -125,8 +115,8 @@ fn depthwise<T: Factor>(
     bands: &Bands<'_>,
     out: &mut [T],
 ) {
-    let [_, height, width] = geometry.output;
-    let places: usize = geometry.kernel.iter().product();
+    let [_, height, width] = geometry.windows();
+    let places: usize = geometry.taps();
     let cost = Cost(COST * size_of::<T::Sum>()).times(x.extents[0] * height * width * places);
     for_each_band(x.extents[1], cost, Band::new(out, places), |channels, out| {
         let (offsets, most) = (bands.offsets(1), bands.columns(bands.shape));
