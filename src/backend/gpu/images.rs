@@ -1,4 +1,4 @@
-//! Convolutions and poolings. Their operands are made contiguous, unless they are.
+//! Convolutions and poolings. Operands that are not contiguous are copied.
 
 use smallvec::SmallVec;
 
@@ -27,7 +27,7 @@ fn windows_of(
     Windows { image, kernel, windows, stride, dilation, padding }
 }
 
-/// Runs a convolution of two operands and a bias, which gives `shape`.
+/// Runs a convolution with a result of this shape.
 fn convolve<D: Driver>(
     op: &'static str,
     kind: Kind,
@@ -59,7 +59,9 @@ pub(super) fn conv<D: Driver>(
 ) -> Result<Results<GpuTensor<D>>> {
     let (image, kernel) = (image_extents(x.shape()), image_extents(weight.shape()));
     let none = || {
-        let reason = format!("{convolution:?} has no window of {kernel:?} in images of {image:?}");
+        let reason = format!(
+            "window {kernel:?} does not fit into images of {image:?}, with {convolution:?}"
+        );
         Error::InvalidArgument { op, reason }
     };
     let windows = convolution.output(image, kernel).ok_or_else(none)?;
@@ -133,7 +135,7 @@ pub(super) fn max_pool<D: Driver>(
     Ok(results)
 }
 
-/// [`FusedOp::AvgPool`](crate::ops::FusedOp::AvgPool) of images of these extents, or its gradient.
+/// [`FusedOp::AvgPool`](crate::ops::FusedOp::AvgPool), or its gradient. `image` has the extents of the images.
 pub(super) fn avg_pool<D: Driver>(
     op: &'static str,
     x: &GpuTensor<D>,

@@ -1,4 +1,4 @@
-//! [`Kernel`]: every kernel as a value, the key of its pipeline.
+//! [`Kernel`]: the key under which a kernel's pipeline is cached.
 
 use super::plan::attention::Attention;
 use super::plan::conv::Conv;
@@ -20,7 +20,7 @@ pub enum Kernel {
     Reduce(Reduction),
     /// A matrix product.
     Matmul(Product),
-    /// A copy to or from places that depend on the position or on indices.
+    /// A gather, scatter, copy or scan.
     Index(Index),
     /// A fused op of rows.
     Rows(Rows),
@@ -35,7 +35,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         match self {
             Kernel::Elementwise(function) => function.module(),
@@ -50,7 +50,7 @@ impl Kernel {
         }
     }
 
-    /// True if the kernel notes faults.
+    /// True if the kernel can report faults.
     pub fn has_faults(self) -> bool {
         match self {
             Kernel::Elementwise(function) => function.has_faults(),
@@ -62,7 +62,6 @@ impl Kernel {
     }
 }
 
-/// A kernel of one kind is a kernel.
 macro_rules! kinds {
     ($($Kind:ident: $Type:ty),* $(,)?) => {$(
         impl From<$Type> for Kernel {

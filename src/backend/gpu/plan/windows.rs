@@ -1,10 +1,10 @@
-//! Words of windows that slide over images, which `shaders/windows.wgsl` reads.
+//! Words that describe windows sliding over images. `shaders/windows.wgsl` reads them.
 //!
 //! ```text
 //! words   7   extents of the images      13  number of windows        19  dilation
 //!         10  extents of a window        16  stride                   22  padding before the image
 //! ```
-//! Each is three words: depth, height, width.
+//! Each entry has three words: depth, height, width.
 
 use crate::error::Result;
 use crate::shape::Shape;
@@ -40,7 +40,7 @@ impl Windows {
             words[7 + at] = word(op, shape, x)?;
         }
         for axis in 0..3 {
-            // Positions that wrap below 0 stay apart from those of windows.
+            // Coordinates below 0 wrap, and must stay larger than every valid one.
             let reach = windows[axis].saturating_mul(stride[axis]);
             let reach = reach.saturating_add(kernel[axis].saturating_mul(dilation[axis]));
             let reach = reach.saturating_add(image[axis]).saturating_add(padding[axis]);
