@@ -14,23 +14,14 @@ use super::shader::Module;
 /// A kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// An element-wise function.
     Elementwise(Function),
-    /// A reduction.
     Reduce(Reduction),
-    /// A matrix product.
     Matmul(Product),
-    /// A gather, scatter, copy or scan.
     Index(Index),
-    /// A fused op of rows.
     Rows(Rows),
-    /// Attention, or its gradients.
     Attention(Attention),
-    /// A convolution, or a gradient.
     Conv(Conv),
-    /// A pooling, or a gradient.
     Pool(Pool),
-    /// A step of an optimizer.
     Update(Update),
 }
 

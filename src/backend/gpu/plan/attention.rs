@@ -27,33 +27,25 @@ pub const MOST: usize = 1024;
 pub enum Part {
     /// The result, and the statistics of its rows.
     Forward,
-    /// The gradient of the queries.
     Queries,
-    /// The gradients of the keys and the values.
     Keys,
 }
 
 /// A kernel of attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attention {
-    /// The results.
     pub part: Part,
     /// Store of queries, keys and values.
     pub store: Store,
-    /// Store of the mask, if any.
     pub mask: Option<Store>,
-    /// True with dropout.
     pub drops: bool,
 }
 
 /// Extents of an attention.
 #[derive(Clone, Copy, Debug)]
 pub struct Extents {
-    /// Number of batches.
     pub batches: usize,
-    /// Queries of a batch.
     pub queries: usize,
-    /// Keys of a batch.
     pub keys: usize,
     /// Elements of a query and of a key.
     pub depth: usize,

@@ -31,22 +31,16 @@ pub enum Kind {
 /// A convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conv {
-    /// The kind of convolution.
     pub kind: Kind,
-    /// Store of the operands.
     pub store: Store,
-    /// Store of the result.
     pub result: Store,
-    /// The tiles.
     pub tiles: Tiles,
 }
 
 /// Numbers of images and channels.
 #[derive(Clone, Copy, Debug)]
 pub struct Channels {
-    /// Number of images.
     pub images: usize,
-    /// Number of groups.
     pub groups: usize,
     /// Image channels in a group.
     pub inputs: usize,

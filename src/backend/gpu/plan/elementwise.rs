@@ -34,21 +34,14 @@ const AXES: usize = 11;
 /// An element-wise function, with the stores of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
-    /// A function of one operand.
     Unary(UnaryOp, Store),
-    /// A function of two operands.
     Binary(BinaryOp, Store),
-    /// A function of three operands.
     Ternary(TernaryOp, Store),
-    /// A comparison.
     Compare(CompareOp, Store),
-    /// A test.
     Test(NumberTest, Store),
     /// The second operand where the first (a mask with the first store) is not 0, else the third.
     Select(Store, Store),
-    /// A conversion.
     Cast(Store, Store),
-    /// A copy.
     Copy(Store),
     /// A constant, the only operand.
     Fill(Store),
@@ -59,9 +52,7 @@ pub enum Function {
 /// An operand of a dispatch.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// A tensor.
     Tensor(&'a Layout),
-    /// A number.
     Number(Scalar),
 }
 
@@ -126,7 +117,6 @@ impl Function {
         })
     }
 
-    /// True if the function is defined for its store.
     pub fn is_defined(self) -> bool {
         match self {
             Function::Unary(op, x) => is_float(x) || integer_unary(op, x).is_some(),

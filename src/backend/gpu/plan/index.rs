@@ -35,14 +35,7 @@ pub enum Index {
     /// A copy into a view of another tensor.
     CopyInto(Store),
     /// Cumulative sums or products along an axis.
-    Scan {
-        /// Sums or products.
-        op: ScanOp,
-        /// Store of the elements.
-        store: Store,
-        /// The threads that compute a line.
-        line: Line,
-    },
+    Scan { op: ScanOp, store: Store, line: Line },
 }
 
 /// The threads that compute a line of a scan.

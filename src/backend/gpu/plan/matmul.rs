@@ -36,9 +36,7 @@ const BUSY: usize = 128;
 /// The dispatches of products. If there are several parts, each is `F32`.
 #[derive(Debug)]
 pub struct Products<K> {
-    /// The dispatches.
     pub plans: Vec<Plan<K>>,
-    /// Number of products.
     pub count: usize,
     /// Number of parts of each product.
     pub parts: usize,
@@ -47,9 +45,7 @@ pub struct Products<K> {
 /// The tiles of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tiles {
-    /// 16 x 16.
     Small,
-    /// 64 x 64.
     Large,
 }
 
@@ -140,11 +136,8 @@ impl Tiles {
 /// A product of floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
-    /// Store of A and B.
     pub store: Store,
-    /// Store of C.
     pub result: Store,
-    /// The tiles.
     pub tiles: Tiles,
 }
 
@@ -194,7 +187,6 @@ impl Product {
     }
 }
 
-/// Returns the shape of a product.
 pub fn shape_of(a: &Layout, b: &Layout) -> Shape {
     let last = a.dims().len() - 1;
     a.shape().with_axis(last, Some(b.dims()[last]))

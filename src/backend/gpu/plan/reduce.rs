@@ -66,11 +66,8 @@ pub enum Stage {
 /// A reduction of elements of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reduction {
-    /// The op.
     pub kind: Kind,
-    /// Store of the elements.
     pub store: Store,
-    /// The output of the dispatch.
     pub stage: Stage,
 }
 

@@ -27,7 +27,6 @@ pub enum Rows {
 /// Parameters that the words of a kernel hold besides the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parameters {
-    /// ε.
     pub epsilon: f64,
     /// True if there is a weight.
     pub has_weight: bool,
