@@ -1,5 +1,5 @@
-//! Compiles the C shim with an MPI compiler wrapper, and passes on the linker arguments that `mpicc -show` prints. Without
-//! a wrapper, it sets `cfg(no_mpi)`, and `Mpi::start` returns an error.
+//! Compiles the C shim with an MPI compiler wrapper, and passes on the linker arguments that `mpicc -show` prints.
+//! Without a wrapper, it sets `cfg(no_mpi)`, and `Mpi::start` returns an error.
 
 use std::env;
 use std::process::Command;
@@ -33,7 +33,7 @@ fn main() {
 /// Returns the compiler wrapper, and the command that it runs.
 ///
 /// # Errors
-/// The reason why there is none. Cross-compilation needs `MPICC`, because the host's `mpicc` finds only the host's library.
+/// The reason why there is none. Cross-compilation needs `MPICC`, because `mpicc` finds only the host's library.
 fn compiler() -> Result<(String, String), String> {
     let named = env::var("MPICC").ok().filter(|name| !name.is_empty());
     let [host, target] = ["HOST", "TARGET"].map(|name| env::var(name).unwrap_or_default());
@@ -50,7 +50,7 @@ fn compiler() -> Result<(String, String), String> {
     Ok((mpicc, command))
 }
 
-/// Passes on libraries, their folders, and linker arguments. Cargo applies only the first two to programs of dependents.
+/// Passes on libraries, their folders, and linker arguments. Only the first two reach programs of dependents.
 fn link(command: &str) {
     let mut for_linker = Vec::new();
     let mut words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));

@@ -1,5 +1,5 @@
-//! Measures the cost of training on several ranks: the agreement before a step, the sum of gradients, and the overhead on
-//! one rank. `examples/scaling` takes these figures.
+//! Measures the cost of training on several ranks: the agreement before a step, the sum of gradients, and the overhead
+//! on one rank. `examples/scaling` takes these figures.
 //!
 //! ```text
 //! cargo build --release --features mpi --example network

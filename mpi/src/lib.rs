@@ -24,8 +24,8 @@
 //! without MPI, and [`Mpi::start`] returns [`Error::NotBuilt`].
 //!
 //! A program must find a library outside the system's folders at run time. `mpicc` passes its folder to the linker, but
-//! Cargo does not do so for programs of other packages. Either set `LD_LIBRARY_PATH`, or add this to the build script of
-//! the program's package:
+//! Cargo does not do so for programs of other packages. Either set `LD_LIBRARY_PATH`, or add this to the build script
+//! of the program's package:
 //!
 //! ```
 //! for folder in std::env::var("DEP_SWATH_MPI_RPATH").unwrap_or_default().split_terminator(':') {
@@ -84,15 +84,15 @@ pub enum Error {
 
 /// This process as a rank of an MPI job. There is one per process.
 ///
-/// It may move to another thread; MPI is initialised to permit that. The process must not call MPI by other means at the
-/// same time, unless it has initialised MPI with `MPI_THREAD_MULTIPLE`. If [`start`](Mpi::start) initialises MPI, all
-/// errors of MPI are returned. Otherwise errors of `test` go to the handler of `MPI_COMM_SELF`.
+/// It may move to another thread; MPI is initialised to permit that. The process must not call MPI by other means at
+/// the same time, unless it has initialised MPI with `MPI_THREAD_MULTIPLE`. If [`start`](Mpi::start) initialises MPI,
+/// all errors of MPI are returned. Otherwise errors of `test` go to the handler of `MPI_COMM_SELF`.
 ///
 /// After a failed send, receive or test, all later ones return the same error.
 ///
 /// [`finish`](Mpi::finish) shuts MPI down. Dropping `Mpi` does not: the launcher ends the whole job when the process
-/// ends, which is right after an error. Return a failure then, because MPICH's launcher reports nothing else. Messages in
-/// flight are leaked, because MPI may still access their memory.
+/// ends, which is right after an error. Return a failure then, because MPICH's launcher reports nothing else. Messages
+/// in flight are leaked, because MPI may still access their memory.
 pub struct Mpi<M> {
     rank: usize,
     size: usize,
@@ -107,9 +107,9 @@ pub struct Mpi<M> {
     failure: Option<Error>,
 }
 
-// SAFETY: each pointer in `pending` owns its message like a `Box`, and `M` may move to another thread. `start` checks for
-// MPI_THREAD_SERIALIZED, which permits calls from any thread, one at a time. `Mpi` is not `Sync` and exists once, so its
-// calls are one at a time.
+// SAFETY: each pointer in `pending` owns its message like a `Box`, and `M` may move to another thread. `start` checks
+// for MPI_THREAD_SERIALIZED, which permits calls from any thread, one at a time. `Mpi` is not `Sync` and exists once,
+// so its calls are one at a time.
 unsafe impl<M: Send> Send for Mpi<M> {}
 
 /// A message in flight. MPI accesses its memory.
@@ -191,7 +191,7 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
     }
 
     /// Starts to send the bytes of `message`, and keeps it until they have been sent. Messages from one rank to another
-    /// arrive in the order in which they were sent.
+    /// arrive in the order of their sending.
     ///
     /// # Errors
     /// [`Error::Call`] if there is no rank `to`, or MPI fails.
@@ -200,8 +200,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
     }
 
     /// Starts to receive a message from rank `from` into the bytes of `message`. The two must have the same length;
-    /// otherwise [`test`](Mpi::test) fails. (If a rank sends itself a longer message, Open MPI 4.1 truncates it without an
-    /// error.)
+    /// otherwise [`test`](Mpi::test) fails. (If a rank sends itself a longer message, Open MPI 4.1 truncates it without
+    /// an error.)
     ///
     /// # Errors
     /// [`Error::Call`] if there is no rank `from`, or MPI fails.
@@ -239,9 +239,9 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         for part in 0..parts.len() {
             let start = part * self.max_part;
             let part_len = (len - start).min(self.max_part) as c_int;
-            // SAFETY: `start + part_len` is at most `len`, so the bytes lie within the message, which is not freed before
-            // MPI is done. MPI writes them only for Receive, where they come from `as_mut`. MPI runs, because `finish`
-            // consumes `self`. `peer` is a rank, as checked above. `&mut self` makes the calls one at a time.
+            // SAFETY: `start + part_len` is at most `len`, so the bytes lie within the message, which is not freed
+            // before MPI is done. MPI writes them only for Receive, where they come from `as_mut`. MPI runs, because
+            // `finish` consumes `self`. `peer` is a rank, as checked above. `&mut self` makes the calls one at a time.
             let code = unsafe {
                 let bytes = bytes.add(start).cast();
                 match direction {
@@ -266,8 +266,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
             return Ok(true);
         }
         let mut is_done = 0;
-        // SAFETY: the pointer is valid. MPI runs, because `finish` consumes `self`, and `&mut self` makes the calls one at
-        // a time. The memory of all requests is valid, because `pending` holds the messages.
+        // SAFETY: the pointer is valid. MPI runs, because `finish` consumes `self`, and `&mut self` makes the calls one
+        // at a time. The memory of all requests is valid, because `pending` holds the messages.
         let code = unsafe { shim::swath_mpi_test(&mut is_done) };
         self.keep_failure(check("MPI_Testall", code))?;
         if is_done == 0 {
@@ -277,8 +277,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         self.keep_failure(lengths)?;
         self.requests = 0;
         for pending in self.pending.drain(..) {
-            // SAFETY: the pointer comes from `Box::into_raw` and leaves `pending` here, so it is freed once. MPI is done
-            // with the memory, because MPI_Testall has completed all requests.
+            // SAFETY: the pointer comes from `Box::into_raw` and leaves `pending` here, so it is freed once. MPI is
+            // done with the memory, because MPI_Testall has completed all requests.
             let message = unsafe { Box::from_raw(pending.message) };
             if pending.direction == Direction::Receive {
                 self.received.push(*message);
@@ -309,8 +309,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         first(Direction::Receive).or_else(|| first(Direction::Send))
     }
 
-    /// Finalises MPI, unless the process had initialised it before [`start`](Mpi::start). Waits for the other ranks. MPI
-    /// requires that the thread that called `start` calls this.
+    /// Finalises MPI, unless the process had initialised it before [`start`](Mpi::start). Waits for the other ranks.
+    /// MPI requires that the thread that called `start` calls this.
     ///
     /// # Errors
     /// [`Error::Call`] if a call has failed before, messages are in flight, or MPI fails.
@@ -323,8 +323,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
             let reason = format!("{} messages are in flight", self.pending.len());
             return Err(Error::Call { function, reason });
         }
-        // SAFETY: MPI runs and has no requests, as checked above. No call follows, because `self` is consumed and `start`
-        // returns no other.
+        // SAFETY: MPI runs and has no requests, as checked above. No call follows, because `self` is consumed and
+        // `start` returns no other.
         check(function, unsafe { shim::swath_mpi_finish() })
     }
 
@@ -365,8 +365,8 @@ fn check_length<M>(pending: &Pending<M>) -> Result<(), Error> {
     let mut len = 0;
     for part in pending.parts.clone() {
         let mut bytes = 0;
-        // SAFETY: the pointer is valid, and the shim checks the request's index. The only caller, `test`, has completed all
-        // requests, and holds the `Mpi` mutably, so the calls are one at a time.
+        // SAFETY: the pointer is valid, and the shim checks the request's index. The only caller, `test`, has completed
+        // all requests, and holds the `Mpi` mutably, so the calls are one at a time.
         let code = unsafe { shim::swath_mpi_received(part as c_int, &mut bytes) };
         check("MPI_Get_count", code)?;
         len += bytes as usize;
@@ -378,8 +378,8 @@ fn check_length<M>(pending: &Pending<M>) -> Result<(), Error> {
     Err(Error::Call { function: "MPI_Testall", reason })
 }
 
-/// Returns the number of processes that a launcher started, if that differs from the number of ranks. Open MPI, MPICH and
-/// its derivatives, and Slurm's srun set it in environment variables.
+/// Returns the number of processes that a launcher started, if that differs from the number of ranks. Open MPI, MPICH
+/// and its derivatives, and Slurm's srun set it in environment variables.
 fn launched(size: usize) -> Option<usize> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     let numbers = || {
@@ -402,8 +402,8 @@ fn check(function: &'static str, code: c_int) -> Result<(), Error> {
 
 /// Returns name and version of the MPI library: the part of its first line before a comma.
 fn library() -> String {
-    // SAFETY: the shim writes at most `length` bytes, with a final 0. Any thread may call MPI_Get_library_version at any
-    // time.
+    // SAFETY: the shim writes at most `length` bytes, with a final 0. Any thread may call MPI_Get_library_version at
+    // any time.
     let whole = text(|bytes, length| unsafe { shim::swath_mpi_library(bytes, length) });
     let line = whole.lines().next().unwrap_or_default();
     let name = line.split(',').next().unwrap_or_default();

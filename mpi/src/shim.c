@@ -76,8 +76,8 @@ int swath_mpi_test(int *is_done) {
     return code;
 }
 
-// Number of bytes that request i received. Valid after swath_mpi_test has completed all requests, until the next send or
-// receive.
+// Number of bytes that request i received. Valid after swath_mpi_test has completed all requests, until the next send
+// or receive.
 int swath_mpi_received(int i, int *bytes) {
     if (i < 0 || i >= capacity) return MPI_ERR_ARG;
     return MPI_Get_count(&statuses[i], MPI_BYTE, bytes);

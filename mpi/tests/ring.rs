@@ -135,7 +135,8 @@ fn waiting_for_names_the_silent_rank(mpi: &mut Mpi<Message>) {
     }
 }
 
-/// A long message is not sent before it is received. The rank sends it to itself, so no other rank can receive it early.
+/// A long message is not sent before it is received. The rank sends it to itself, so no other rank can receive it
+/// early.
 fn waiting_for_names_a_rank_that_does_not_receive(mpi: &mut Mpi<Message>) {
     const LEN: usize = 3_000_001;
     let rank = mpi.rank();

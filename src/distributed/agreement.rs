@@ -1,5 +1,5 @@
-//! The agreement before every operation of a world. Each rank proposes what it is about to do; rank 0 compares the
-//! proposals and sends the same decision to all.
+//! The agreement before every operation of a world. Each rank proposes its next operation. Rank 0 compares the
+//! proposals and sends the same decision to all ranks.
 //!
 //! ```text
 //! rank r > 0:   proposal -> rank 0,   decision <- rank 0
@@ -15,7 +15,7 @@ use crate::shape::Shape;
 /// Words of 8 bytes in a proposal and in a decision.
 pub(super) const WORDS: usize = 4;
 
-/// What ranks do together.
+/// The collective operations of a world, and two reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
 pub(super) enum Operation {
@@ -67,7 +67,7 @@ impl Operation {
     }
 }
 
-/// What a rank is about to do. All fields must be equal on all ranks.
+/// The operation that a rank proposes. All fields must be equal on all ranks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Proposal {
     pub operation: Operation,

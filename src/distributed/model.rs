@@ -1,4 +1,4 @@
-//! The tensors of a model, in the order in which ranks exchange them.
+//! The tensors of a model, in the order of their exchange.
 
 use crate::autodiff::gradients::{IdMap, IdSet};
 use crate::backend::Backend;

@@ -196,8 +196,9 @@ pub(super) fn flatten(dtype: DType, tensors: &[Host]) -> Result<Host> {
 /// Reads one tensor after another from the slices of a bucket.
 pub(super) struct Unflatten<'a> {
     pub slices: &'a [Host],
-    /// Index of the slice in which the next tensor begins, and of its first element there.
+    /// Index of the slice that contains the start of the next tensor.
     pub slice: usize,
+    /// Index of the next tensor's first element within the slice.
     pub start: usize,
 }
 

@@ -1,4 +1,4 @@
-//! [`DistributedSampler`]: the order in which ranks read a data set.
+//! [`DistributedSampler`]: the order of a data set for all ranks.
 
 use super::tree::part;
 use super::world::World;

@@ -7,7 +7,7 @@ use crate::error::Result;
 /// Carries messages between the ranks of a world. Implement it to train over a network that [`World`](super::World)
 /// does not support.
 ///
-/// Messages from one rank to another arrive in the order in which they were sent. A message is a contiguous
+/// Messages from one rank to another arrive in the order of their sending. A message is a contiguous
 /// tensor, and its receiver knows its dtype and number of elements. Only [`Transport::finish`] may block: the
 /// [`World`](super::World) polls [`Transport::test`], and gives up after its deadline.
 pub trait Transport: Send {

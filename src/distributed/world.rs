@@ -200,9 +200,9 @@ impl World {
         all.map(|part| unpack(x, part)).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns the sum of the tensors of all ranks, with the same bits on each of them. Shape and dtype (a float) must be
-    /// the same on all ranks. The additions form a tree over the ranks, so rounding depends on the number of ranks; with
-    /// [`DataParallel`](super::DataParallel) it does not. The result is not tracked.
+    /// Returns the sum of the tensors of all ranks, with the same bits on each of them. Shape and dtype (a float) must
+    /// be the same on all ranks. The additions form a tree over the ranks, so rounding depends on the number of ranks;
+    /// with [`DataParallel`](super::DataParallel) it does not. The result is not tracked.
     ///
     /// # Errors
     /// [`Error::UnsupportedDType`] for a dtype that is not a float; [`Error::Mismatch`] if shapes or dtypes differ;
@@ -394,8 +394,8 @@ impl State {
         Ok(self.transport.take())
     }
 
-    /// Returns the messages of rank 0. They are sent along a binomial tree: a rank receives from the rank that lacks its
-    /// highest bit.
+    /// Returns the messages of rank 0. They are sent along a binomial tree: a rank receives from the rank that lacks
+    /// its highest bit.
     pub fn broadcast(
         &mut self,
         mut messages: Vec<Tensor<CpuBackend>>,

@@ -103,8 +103,8 @@ impl<B: Backend> Tensor<B> {
         joined().map_err(|error| error.named(op))
     }
 
-    /// Splits an axis into parts of the given extent (the last may be smaller), or of the extents in a list. An empty axis
-    /// gives one empty part. The backward pass joins the gradients of all parts in one pass.
+    /// Splits an axis into parts of the given extent (the last may be smaller), or of the extents in a list. An empty
+    /// axis gives one empty part. The backward pass joins the gradients of all parts in one pass.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -201,8 +201,8 @@ impl<B: Backend> Tensor<B> {
         parts.iter().map(|part| part.squeeze(axis)).collect()
     }
 
-    /// Repeats the tensor `counts[i]` times along axis i: PyTorch's `repeat`. If there are more counts than axes, axes are
-    /// added in front. The result is a view if only axes of extent 1 are repeated, otherwise a copy.
+    /// Repeats the tensor `counts[i]` times along axis i: PyTorch's `repeat`. If there are more counts than axes, axes
+    /// are added in front. The result is a view if only axes of extent 1 are repeated, otherwise a copy.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -219,8 +219,8 @@ impl<B: Backend> Tensor<B> {
         B::engine_repeat(self, "repeat", counts.into())
     }
 
-    /// Repeats the tensor like [`repeat`](Tensor::repeat), with counts for the last axes only: NumPy's `tile`. The other
-    /// axes are not repeated.
+    /// Repeats the tensor like [`repeat`](Tensor::repeat), with counts for the last axes only: NumPy's `tile`. The
+    /// other axes are not repeated.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -240,7 +240,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Inserts an axis of extent 1 before each repeated axis and broadcasts it to the count. Other axes are merged. To
-    /// repeat b of `[a, b, c]` n times, it broadcasts `[a, 1, b c]` to `[a, n, b c]` and reshapes that to `[a, n b, c]`.
+    /// repeat b of `[a, b, c]` n times, it broadcasts `[a, 1, b c]` to `[a, n, b c]`, then reshapes to `[a, n b, c]`.
     pub(crate) fn repeat_body(x: &Tensor<B>, op: &'static str, counts: Shape) -> Result<Self> {
         /// Axes repeated at once. With the merged axes between them, at most `MAX_RANK` axes result.
         const AT_ONCE: usize = 3;
@@ -355,8 +355,8 @@ impl<B: Backend> Tensor<B> {
         self.permute(&order.collect::<AxisSet>())
     }
 
-    /// Sets the elements above diagonal `k` of each matrix `[…, r, c]` to 0. Diagonal 0 is the main diagonal, 1 the one above
-    /// it, −1 the one below it.
+    /// Sets the elements above diagonal `k` of each matrix `[…, r, c]` to 0. Diagonal 0 is the main diagonal, 1 the one
+    /// above it, −1 the one below it.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -402,8 +402,8 @@ impl<B: Backend> Tensor<B> {
         Tensor::where_cond(&kept?, x, &zero).map_err(|error| error.named(op))
     }
 
-    /// For a vector `[n]`, returns a matrix with the vector as diagonal `k` and 0 elsewhere. For matrices `[…, r, c]`, returns
-    /// diagonal `k` of each, as a view `[…, n]`. [`tril`](Tensor::tril) defines `k`.
+    /// For a vector `[n]`, returns a matrix with the vector as diagonal `k` and 0 elsewhere. For matrices `[…, r, c]`,
+    /// returns diagonal `k` of each, as a view `[…, n]`. [`tril`](Tensor::tril) defines `k`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -442,8 +442,8 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Returns the coordinates of a grid: result i repeats vector i along axis i, and has an axis for each vector. NumPy's
-    /// `meshgrid` with `indexing="ij"`; for `"xy"` see [`meshgrid_xy`](Tensor::meshgrid_xy). The results are views.
+    /// Returns the coordinates of a grid: result i repeats vector i along axis i, and has an axis for each vector.
+    /// The results are views. NumPy's `meshgrid` with `indexing="ij"`; for `"xy"` see [`meshgrid_xy`](Tensor::meshgrid_xy).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -472,8 +472,8 @@ impl<B: Backend> Tensor<B> {
         along.collect()
     }
 
-    /// Like [`meshgrid`](Tensor::meshgrid), with the first vector along axis 1 and the second along axis 0: NumPy's `meshgrid`
-    /// with `indexing="xy"`, its default.
+    /// Like [`meshgrid`](Tensor::meshgrid), with the first vector along axis 1 and the second along axis 0: NumPy's
+    /// `meshgrid` with `indexing="xy"`, its default.
     ///
     /// ```
     /// use swath::prelude::*;

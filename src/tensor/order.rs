@@ -33,9 +33,9 @@ pub enum QuantileMethod {
 /// A full ascending sort.
 const ASCENDING: OrderOp = OrderOp { descending: false, count: None };
 
-/// Order along an axis. Equal elements keep their order (−0 equals +0). NaN comes last in either direction, so the first
-/// elements are numbers. The gradient of a value flows back to the element it was copied from. Indices are `I64` and
-/// have no gradient.
+/// Order along an axis. Equal elements keep their order (−0 equals +0). NaN comes last in either direction, so the
+/// first elements are numbers. The gradient of a value flows back to the element it was copied from. Indices are `I64`
+/// and have no gradient.
 ///
 /// # Errors
 /// [`Error::AxisOutOfRange`].
@@ -71,7 +71,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns the `k` largest elements along an axis, the largest first, and their indices: the first `k` of
-    /// [`sort`](Tensor::sort). NaN is among them only if there are fewer than `k` numbers. Takes one pass for small `k`.
+    /// [`sort`](Tensor::sort). NaN is among them only if there are fewer than `k` numbers. One pass for small `k`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -165,8 +165,8 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::search_sorted(sorted.data(), x.data(), right)?))
     }
 
-    /// Median along an axis: the middle one of the sorted elements, or the lower of the two middle ones. NaN if any element
-    /// is NaN. The gradient flows to that element.
+    /// Median along an axis: the middle one of the sorted elements, or the lower of the two middle ones. NaN if any
+    /// element is NaN. The gradient flows to that element.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -184,9 +184,9 @@ impl<B: Backend> Tensor<B> {
         if keepdims { Ok(y) } else { y.squeeze(axis) }
     }
 
-    /// Quantile `q` of floats along an axis, from 0 (minimum) to 1 (maximum), with linear interpolation between elements.
-    /// NaN if any element is NaN. Computed in `f64` and rounded once. The gradient flows to the one or two elements it
-    /// is computed from.
+    /// Quantile `q` of floats along an axis, from 0 (minimum) to 1 (maximum), with linear interpolation between
+    /// elements. NaN if any element is NaN. Computed in `f64` and rounded once. The gradient flows to the one or two
+    /// elements it is computed from.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -306,9 +306,9 @@ impl<B: Backend> Tensor<B> {
         Tensor::where_cond(&between.isfinite()?, &between, &sum)?.to_dtype(dtype)
     }
 
-    /// Returns the distinct elements in ascending order; the index of each element's value among them, in the shape of this
-    /// tensor; and the count of each value. Indices and counts are `I64`. NaN equals itself, and −0 equals +0. A value is
-    /// copied from the first of equal elements, and its gradient flows there.
+    /// Returns the distinct elements in ascending order; the index of each element's value among them, in the shape of
+    /// this tensor; and the count of each value. Indices and counts are `I64`. NaN equals itself, and −0 equals +0. A
+    /// value is copied from the first of equal elements, and its gradient flows there.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -51,7 +51,7 @@ pub trait Driver: Sized + Send + Debug + 'static {
     /// A compiled kernel.
     type Pipeline: Send + Sync + 'static;
 
-    /// What the machine lacks for testing the driver, if anything.
+    /// Returns what the machine lacks for testing the driver, if anything.
     #[doc(hidden)]
     fn missing() -> Option<&'static str> {
         None

@@ -44,8 +44,7 @@ const LARGEST: usize = u32::MAX as usize - MAX_GROUPS * GROUP;
 /// Converts a position or an extent to a word.
 ///
 /// # Errors
-/// [`Error::Overflow`] beyond about 2³², where kernels cannot index. No buffer is that large, but a broadcast tensor can
-/// be.
+/// [`Error::Overflow`] beyond about 2³², where kernels cannot index. Buffers are smaller, but a broadcast tensor may not.
 pub fn word(op: &'static str, shape: &Shape, x: usize) -> Result<u32> {
     match u32::try_from(x) {
         Ok(word) if x <= LARGEST => Ok(word),

@@ -6,8 +6,8 @@
 //! otherwise               one axis after the other: gather the windows' pixels, then take the mean or maximum
 //! ```
 //!
-//! With k windows on an axis of extent e, the windows that contain pixel j are window j of e on an axis of extent k. The
-//! gradient of the means is therefore a window sum too, of g divided by the windows' numbers of pixels.
+//! With k windows on an axis of extent e, the windows that contain pixel j are window j of e on an axis of extent k.
+//! The gradient of the means is therefore a window sum too, of g divided by the windows' numbers of pixels.
 
 use std::ops::Range;
 
@@ -25,12 +25,12 @@ use super::conv::three;
 use super::pool::check_image_axes;
 use crate::tensor::Tensor;
 
-/// Maximum length of a window that is summed pixel by pixel. Longer windows use a sum over an axis, which takes 2.8 times
-/// as long for 9 rows of 60 elements but is more accurate for long windows.
+/// Maximum length of a window that is summed pixel by pixel. Longer windows use a sum over an axis, which takes 2.8
+/// times as long for 9 rows of 60 elements but is more accurate for long windows.
 const ADDED_PIXELS: usize = 16;
 
-/// Minimum number of elements of the other axes for which many windows are summed one by one. An addition takes at least
-/// 1 µs.
+/// Minimum number of elements of the other axes for which many windows are summed one by one. An addition takes at
+/// least 1 µs.
 const ADDED_ELEMENTS: usize = 512;
 
 macro_rules! adaptive_poolings {
@@ -96,8 +96,8 @@ fn greatest_common_divisor([mut a, mut b]: [usize; 2]) -> usize {
 fn longest([extent, count]: [usize; 2]) -> usize {
     match extent % count {
         0 => extent / count,
-        // Window i begins `(i · rest mod count) / count` into a pixel and ends `rest / count` later, beyond whole pixels. One
-        // of the windows thus reaches a further pixel, unless `rest` divides `count`.
+        // Window i begins `(i · rest mod count) / count` into a pixel and ends `rest / count` later, beyond whole
+        // pixels. One of the windows thus reaches a further pixel, unless `rest` divides `count`.
         rest => extent / count + 1 + usize::from(count % rest != 0),
     }
 }

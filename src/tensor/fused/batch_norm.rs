@@ -29,8 +29,8 @@ impl<B: Backend> Tensor<B> {
     /// normalization in evaluation (Ioffe and Szegedy, 2015).
     ///
     /// Each element takes one multiply-add, in `F32` if x has 16 bits. If |mean| ≫ √variance, cancellation amplifies
-    /// rounding by about |mean| / √variance, here and in the gradient of the weight: that is computed, also in training,
-    /// as `Σ g x - mean · Σ g`.
+    /// rounding by about |mean| / √variance, here and in the gradient of the weight: that is computed, also in
+    /// training, as `Σ g x - mean · Σ g`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -65,7 +65,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Normalizes channels like [`batch_norm`](Tensor::batch_norm), by their own mean and variance over all other axes.
-    /// Returns the result, the mean and the variance. This is batch normalization in training (Ioffe and Szegedy, 2015).
+    /// Returns the result, the mean and the variance. Batch normalization in training (Ioffe and Szegedy, 2015).
     ///
     /// The variance is that of the population, divided by the number of elements. Both statistics are `[c]`, at least
     /// `F32`, and have no gradient of their own. The gradient of the result accounts for their dependence on x.
@@ -150,8 +150,8 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Normalizes groups of adjacent channels of each image by their own mean and variance, then scales and shifts each
-    /// channel (Wu and He, 2018): `(x - mean) / √(variance + eps) · weight + bias`. x is `[n, c, …]`; `weight` and `bias`
-    /// are `[c]` and have the dtype of x, or `F32` if x has 16 bits. The variance is that of the population.
+    /// channel (Wu and He, 2018): `(x - mean) / √(variance + eps) · weight + bias`. x is `[n, c, …]`; `weight` and
+    /// `bias` are `[c]` and have the dtype of x, or `F32` if x has 16 bits. The variance is that of the population.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -256,7 +256,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Gradients of `x`, and of `weight` and `bias` if present. z is the normalized x, k the number of elements of a channel.
+/// Gradients of `x`, and of `weight` and `bias` if present. z is the normalized x, k the size of a channel.
 ///
 /// ```text
 /// bias      Σ g

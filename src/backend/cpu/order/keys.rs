@@ -39,7 +39,7 @@ pub(super) trait Keyed: Pod + PartialOrd + Send + Sync {
     }
 }
 
-/// A key in the high bits and the index of its element in the low bits. Pairs are distinct, and equal keys sort by index.
+/// A key in the high bits, the index of its element in the low bits. Pairs are distinct, and equal keys sort by index.
 pub(super) trait Pair: Pod + Ord + Send + Sync {
     type Key;
 

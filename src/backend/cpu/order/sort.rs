@@ -157,8 +157,8 @@ fn merge<P: Pair>(a: &[P], b: &[P], skipped: usize, merged: &mut [P]) {
     }
 }
 
-/// Returns the first `count` pairs of a row in order. `count` is not 0, `buffer` has [`buffer_len`] elements, `maxima` has
-/// [`maxima_len`].
+/// Returns the first `count` pairs of a row in order. `count` is not 0, `buffer` has [`buffer_len`] elements, `maxima`
+/// has [`maxima_len`].
 pub(super) fn select<'a, T: Keyed>(
     row: &[T],
     descending: bool,

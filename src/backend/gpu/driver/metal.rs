@@ -42,7 +42,7 @@ pub trait Api: Debug + Send + Sized + 'static {
     /// An `MTLCommandBuffer` with a serial `MTLComputeCommandEncoder`.
     type Commands: Debug + Send + 'static;
 
-    /// What the machine lacks for testing the driver, if anything.
+    /// Returns what the machine lacks for testing the driver, if anything.
     fn missing() -> Option<&'static str> {
         None
     }

@@ -1,5 +1,5 @@
-//! Attention and its gradients. A workgroup computes one query or one key, and reads the keys or queries in blocks of 256.
-//! The matrix of scores is never stored.
+//! Attention and its gradients. A workgroup computes one query or one key, and reads the keys or queries in blocks of
+//! 256. The matrix of scores is never stored.
 //!
 //! ```text
 //! words   0  workgroups: queries or keys of all batches     1  workgroups in a row of the grid
@@ -105,8 +105,8 @@ impl Attention {
         source.finish(format!("{name}_{}_{mask}{drops}", store.name()))
     }
 
-    /// Returns the dispatch for contiguous operands and a mask `[…, t, s]` of any layout; `None` if the batch axes of the
-    /// mask cannot be merged into one.
+    /// Returns the dispatch for contiguous operands and a mask `[…, t, s]` of any layout; `None` if the batch axes of
+    /// the mask cannot be merged into one.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.

@@ -100,7 +100,7 @@ impl Tiles {
         idle.min(depth / SHORTEST).max(depth.div_ceil(LONGEST)).max(1)
     }
 
-    /// Returns the dispatches of `count` products `[m, depth] × [depth, n]` in parts. `words` has the kernel's other words.
+    /// Returns the dispatches of `count` products `[m, depth] × [depth, n]` in parts. `words` has the other words.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word, or if there are too many tiles.

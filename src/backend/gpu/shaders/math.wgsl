@@ -9,7 +9,7 @@ const INFINITY_BITS: u32 = 0x7f800000u;
 fn infinity() -> f32 { return bitcast<f32>(INFINITY_BITS | (p.words[0] & 0u)); }
 fn nan() -> f32 { return bitcast<f32>(0x7fc00000u | (p.words[0] & 0u)); }
 
-// Returns x, hidden from the optimizer. Many compilers would simplify `(a + b) - a` to `b`, and lose the rounding error.
+// Returns x, hidden from the optimizer. Many compilers simplify `(a + b) - a` to `b`, without its rounding.
 fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ p.words[ZERO]); }
 
 // Bit tests, because drivers may assume that no value is NaN and that `x != x` is false.

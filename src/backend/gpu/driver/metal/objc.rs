@@ -54,8 +54,8 @@ pub struct Commands {
     encoder: Option<Object<dyn MTLComputeCommandEncoder>>,
 }
 
-// SAFETY: one thread at a time may use a command buffer and its encoder. All calls take the only `&mut Objc`, and `drop`
-// owns them.
+// SAFETY: one thread at a time may use a command buffer and its encoder. All calls take the only `&mut Objc`, and
+// `drop` owns them.
 unsafe impl Send for Commands {}
 
 impl Commands {
@@ -148,9 +148,9 @@ impl Api for Objc {
 
     fn write(&mut self, Buffer(buffer): &Buffer, content: &[u8]) {
         assert!(content.len() <= buffer.length(), "the content is longer than the buffer");
-        // SAFETY: `contents` points to `length` bytes of shared storage, and the content fits, as checked above. The two
-        // do not overlap, because a buffer's memory is never lent out. No command buffer uses it, because the driver
-        // writes only to new buffers.
+        // SAFETY: `contents` points to `length` bytes of shared storage, and the content fits, as checked above. The
+        // two do not overlap, because a buffer's memory is never lent out. No command buffer uses it, because the
+        // driver writes only to new buffers.
         unsafe {
             let to = buffer.contents().cast::<u8>().as_ptr();
             to.copy_from_nonoverlapping(content.as_ptr(), content.len());
@@ -183,8 +183,8 @@ impl Api for Objc {
 
     fn set_words(&mut self, commands: &mut Commands, index: usize, words: &[u32]) {
         let bytes = NonNull::from(words).cast::<c_void>();
-        // SAFETY: the pointer is valid for this length. Metal copies the bytes before it returns. `translate` has checked
-        // the index.
+        // SAFETY: the pointer is valid for this length. Metal copies the bytes before it returns. `translate` has
+        // checked the index.
         unsafe {
             commands.encoder().setBytes_length_atIndex(bytes, size_of_val(words), index);
         }

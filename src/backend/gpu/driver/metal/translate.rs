@@ -107,8 +107,8 @@ pub fn translate(module: &Module) -> Result<Translation, Failure> {
         binding_array: BoundsCheckPolicy::Unchecked,
     };
     let entry = entry_point.name.clone();
-    // No checks by naga: kernels check positions and divisors, bound their loops, and write workgroup memory before they
-    // read it.
+    // No checks by naga: kernels check positions and divisors, bound their loops, and write workgroup memory before
+    // they read it.
     let options = msl::Options {
         lang_version: LANGUAGE,
         per_entry_point_map: [(entry.clone(), resources)].into_iter().collect(),
