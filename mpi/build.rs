@@ -1,5 +1,5 @@
-//! Compiles the C shim with the compiler wrapper of an MPI library and passes on what `mpicc -show` says about
-//! linking. Without such a wrapper, sets `cfg(no_mpi)`: the crate then builds, and `Mpi::start` returns an error.
+//! Compiles the C shim with an MPI compiler wrapper, and passes on the linker arguments that `mpicc -show` prints.
+//! Without a wrapper, it sets `cfg(no_mpi)`, and `Mpi::start` returns an error.
 
 use std::env;
 use std::process::Command;
@@ -30,11 +30,10 @@ fn main() {
     }
 }
 
-/// The compiler wrapper, and the command that it runs.
+/// Returns the compiler wrapper, and the command that it runs.
 ///
 /// # Errors
-/// The reason why there is none. For cross-compilation `MPICC` must name it, because the `mpicc` of the host
-/// finds only the host's library.
+/// The reason why there is none. Cross-compilation needs `MPICC`, because `mpicc` finds only the host's library.
 fn compiler() -> Result<(String, String), String> {
     let named = env::var("MPICC").ok().filter(|name| !name.is_empty());
     let [host, target] = ["HOST", "TARGET"].map(|name| env::var(name).unwrap_or_default());
@@ -51,8 +50,7 @@ fn compiler() -> Result<(String, String), String> {
     Ok((mpicc, command))
 }
 
-/// Passes on the libraries, their folders, and the linker's arguments. Only the first two reach the programs
-/// of dependents by themselves.
+/// Passes on libraries, their folders, and linker arguments. Only the first two reach programs of dependents.
 fn link(command: &str) {
     let mut for_linker = Vec::new();
     let mut words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
@@ -67,7 +65,7 @@ fn link(command: &str) {
             for_linker.extend(words.next());
         }
     }
-    // One by one and in order: the C compiler passes them on in order, so that `-rpath` is followed by its folder.
+    // In order, because `-rpath` must be followed by its folder.
     for word in &for_linker {
         println!("cargo::rustc-link-arg=-Wl,{word}");
     }

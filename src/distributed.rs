@@ -16,7 +16,7 @@
 //! | file | what |
 //! |---|---|
 //! | `world.rs` | [`World`]: barrier, broadcast, gather; waiting, at most until a deadline |
-//! | `agreement.rs` | what ranks say before an operation, and the verdict |
+//! | `agreement.rs` | the proposals of the ranks before an operation, and the decision |
 //! | `data_parallel.rs` | [`DataParallel`]: means of gradients, buffers and metrics |
 //! | `model.rs` | the tensors of a model, read and replaced in one order |
 //! | `tree.rs` `reduce.rs` | the order of the additions; who makes which |

@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
         ranks: 3,
         rank: a_step_less,
         succeeds: false,
-        texts: &[("rank 1: it has left, where mean_gradients was to be done", 2)],
+        texts: &[("rank 1: it left before mean_gradients", 2)],
     },
     Case {
         name: "hanging",

@@ -1,4 +1,4 @@
-//! The comparison of a device with the CPU.
+//! Compares a device with the CPU.
 
 mod cases;
 #[path = "median.rs"]
@@ -9,10 +9,10 @@ use median::median;
 use swath::backend::gpu::{Context, Driver, Gpu};
 use swath::prelude::*;
 
-/// For each time.
+/// Seconds for each measurement.
 const SECONDS: f64 = 0.04;
 
-/// Returns the number of operations with wrong results.
+/// Checks all cases. Returns the number of operations with wrong results.
 pub fn run<D: Driver>(
     device: impl Fn() -> Result<&'static Context<D>>,
     quick: bool,
@@ -66,7 +66,7 @@ fn micros(seconds: f64) -> String {
     format!("{:.1}", 1e6 * seconds)
 }
 
-/// The largest distance of the results, over the largest magnitude. Both NaN or the same infinity are equal.
+/// Returns the largest difference, relative to the largest magnitude. Two NaN are equal, and so are equal infinities.
 fn error_of<B: Backend>(
     (case, kind): (Case, Kind),
     here: &[Tensor<CpuBackend>],

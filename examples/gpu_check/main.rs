@@ -1,15 +1,15 @@
-//! Compares the GPU backends that are built with the CPU's on this machine's device: every function, reduction and
-//! arithmetic operation, and one or two of each other kind, in `f32` with gradients, in `f16` and in `i64`. Measures from
-//! how many elements on the device is faster. The tests, `cargo test --test gpu`, compare all else.
+//! Compares each GPU backend of this build with the CPU: every function, reduction and arithmetic operation, and one or
+//! two of each other kind, in `f32` with gradients, in `f16` and in `i64`. Measures the size from which the device is
+//! faster. The tests, `cargo test --test gpu`, compare everything else.
 //!
 //! ```text
 //! cargo run --release --example gpu_check --features wgpu [-- --quick]
 //! cargo run --release --example gpu_check --features metal [-- --quick]      on Apple's systems
 //! ```
 //!
-//! The error is the largest distance between the two results, over the largest magnitude of the CPU's. Times are
-//! medians, the device's of a call and of waiting until it has run, without copying the result. The crossover is the
-//! smallest size measured from which on the device is faster.
+//! The error is the largest difference of the two results, relative to the largest magnitude of the CPU's. Times are
+//! medians. The device's time includes waiting for the call, but not copying the result. The crossover is the smallest
+//! measured size from which on the device is always faster.
 
 #[cfg(any(feature = "wgpu", all(feature = "metal", target_vendor = "apple")))]
 mod check;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use swath::Result;
 
-/// Checks the backends that are built, and returns the number of operations with wrong results of each.
+/// Checks each backend of this build. Returns the number of operations with wrong results for each.
 #[cfg(any(feature = "wgpu", all(feature = "metal", target_vendor = "apple")))]
 fn checked() -> Vec<Result<usize>> {
     let quick = std::env::args().any(|argument| argument == "--quick");
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     for result in results {
         match result {
             Ok(0) => continue,
-            Ok(wrong) => eprintln!("gpu_check: {wrong} operations differ from the CPU's"),
+            Ok(wrong) => eprintln!("gpu_check: {wrong} operations differ from the CPU"),
             Err(error) => eprintln!("gpu_check: {error}"),
         }
         is_right = false;

@@ -1,10 +1,10 @@
-//! The time of a call.
+//! Measures the time of a call.
 
 use std::time::Instant;
 
 use swath::Result;
 
-/// Median time in seconds of the calls that fit in `seconds`, of three at least, after a warm-up of half that time.
+/// Returns the median time in seconds of all calls within `seconds`, at least three, after a warm-up of half that time.
 pub fn median<R>(seconds: f64, mut call: impl FnMut() -> Result<R>) -> Result<f64> {
     let start = Instant::now();
     loop {

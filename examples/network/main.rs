@@ -1,5 +1,5 @@
-//! Measures what training on several ranks costs here: the agreement before a step, the sum of gradients, and the
-//! overhead on one rank. The figures are what `examples/scaling` asks for.
+//! Measures the cost of training on several ranks: the agreement before a step, the sum of gradients, and the overhead
+//! on one rank. `examples/scaling` takes these figures.
 //!
 //! ```text
 //! cargo build --release --features mpi --example network
@@ -21,19 +21,19 @@ use swath::optim::{AdamW, AdamWOptions};
 type Failure = Box<dyn std::error::Error>;
 
 const HELP: &str = "\
-Measures what training on several ranks costs.
+Measures the cost of training on several ranks.
 
 usage: network [--mpi | --local N] [--bytes N]
 
   --mpi        the ranks are the processes that mpirun started (needs the feature mpi)
   --local N    the ranks are N threads
-  --bytes N    bytes to be summed (default 10000000)";
+  --bytes N    bytes to sum (default 10000000)";
 
-/// Repetitions of a sum, of which the median counts.
+/// Repetitions of a sum; the median is reported.
 const SUMS: usize = 21;
-/// Repetitions of an agreement, of which the fastest counts.
+/// Repetitions of an agreement; the fastest and the median are reported.
 const AGREEMENTS: usize = 2000;
-/// Pairs of steps, with and without the library's part.
+/// Pairs of steps, with and without [`DataParallel`].
 const STEPS: usize = 60;
 
 fn main() -> ExitCode {
@@ -103,13 +103,13 @@ fn measure(world: &World, bytes: usize) -> Result<()> {
     if world.is_root() {
         let least = 1e6 * agreements[0];
         let usual = 1e6 * agreements[AGREEMENTS / 2];
-        println!("agreement   {least:.1} µs at least, {usual:.1} µs usually");
+        println!("agreement   {least:.1} µs fastest, {usual:.1} µs median");
         println!("sum         {:.2} ms for {bytes} bytes, median of {SUMS}", 1e3 * sums[SUMS / 2]);
     }
     Ok(())
 }
 
-/// Steps of a small network on one rank, by turns with and without [`DataParallel`].
+/// Times steps of a small network on one rank, alternately with and without [`DataParallel`].
 fn overhead(world: &World) -> Result<()> {
     let mut rng = Rng::seed(1);
     let mut new = || -> Result<Sequential> {
@@ -144,6 +144,6 @@ fn overhead(world: &World) -> Result<()> {
     }
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (ratio, alone) = ratios[STEPS / 2];
-    println!("a step of {:.2} ms takes {ratio:.4} of it with DataParallel", 1e3 * alone);
+    println!("with DataParallel, a step of {:.2} ms takes {ratio:.4} times as long", 1e3 * alone);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Messages of bytes between the ranks of an MPI job: a minimal safe wrapper over Open MPI or MPICH.
 //!
-//! [`Mpi`] begins sends and receives, and [`Mpi::test`] tells whether all of them are done. No call waits for
-//! another rank except [`Mpi::start`] and [`Mpi::finish`], so that the caller can set deadlines and, by
-//! [`Mpi::waiting_for`], name the rank that is late.
+//! [`Mpi`] starts sends and receives, and [`Mpi::test`] returns whether all of them are complete. Only [`Mpi::start`]
+//! and [`Mpi::finish`] wait for other ranks. The caller can therefore set deadlines, and name a late rank with
+//! [`Mpi::waiting_for`].
 //!
 //! ```no_run
 //! # fn main() -> Result<(), swath_mpi::Error> {
@@ -20,12 +20,12 @@
 //!
 //! # Building
 //!
-//! The build runs `mpicc`, or the program that the environment variable `MPICC` names. If neither can be run,
-//! the crate builds without MPI, and [`Mpi::start`] returns [`Error::NotBuilt`].
+//! The build runs `mpicc`, or the program in the environment variable `MPICC`. If it cannot be run, the crate builds
+//! without MPI, and [`Mpi::start`] returns [`Error::NotBuilt`].
 //!
-//! A library outside the system's folders has to be found again when a program starts. `mpicc` names its
-//! folder, but Cargo does not pass such an argument on to the programs of other packages. Either set
-//! `LD_LIBRARY_PATH`, or let the build script of the package that has the program say
+//! A program must find a library outside the system's folders at run time. `mpicc` passes its folder to the linker, but
+//! Cargo does not do so for programs of other packages. Either set `LD_LIBRARY_PATH`, or add this to the build script
+//! of the program's package:
 //!
 //! ```
 //! for folder in std::env::var("DEP_SWATH_MPI_RPATH").unwrap_or_default().split_terminator(':') {
@@ -33,34 +33,34 @@
 //! }
 //! ```
 //!
-//! The variable is set for packages that depend on `swath-mpi` directly.
+//! Cargo sets the variable for packages that depend on `swath-mpi` directly.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod shim;
 
-/// Most bytes of one MPI call, whose count is a C `int`. Longer messages are sent in parts.
+/// Maximum number of bytes of one MPI call, because its count is a C `int`. Longer messages are sent in parts.
 const MAX_PART: usize = 1 << 30;
 
-/// Why MPI could not be started or used.
+/// The reason why MPI could not be started or used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// This crate was built where no `mpicc` could be run.
+    /// The crate was built without `mpicc`.
     #[error(
         "swath-mpi was built without MPI, because mpicc was not found: install Open MPI or MPICH, or set MPICC, \
          then build again after `cargo clean -p swath-mpi`"
     )]
     NotBuilt,
-    /// A process starts MPI once: it was started before, and may have been finished since.
+    /// MPI was started before in this process. It cannot be started again, even after it was finished.
     #[error("MPI was started before in this process: it can be started once")]
     AlreadyStarted,
-    /// MPI may only be called by the thread that initialised it.
+    /// MPI permits calls only from the thread that initialised it.
     #[error("{} offers less than MPI_THREAD_SERIALIZED: initialise it with that level", library())]
     ThreadLevel,
-    /// The job was started by the launcher of another MPI library, which leaves every process on its own. (MPICH 5
-    /// under Open MPI's mpirun never gets here: it aborts in `MPI_Init_thread`, and names "PMI version PMIx".)
+    /// The launcher of another MPI library started the job, so every process is alone. (MPICH 5 under Open MPI's mpirun
+    /// does not return this error: it aborts in `MPI_Init_thread` with "PMI version PMIx".)
     #[error(
         "started as one of {launched} processes by the launcher of another MPI library, but MPI has {size}: \
          use the mpirun that belongs to {}",
@@ -72,56 +72,55 @@ pub enum Error {
         /// Number of ranks that MPI has.
         size: usize,
     },
-    /// An MPI call failed, or was refused because its arguments are invalid.
+    /// An MPI call failed or had invalid arguments.
     #[error("{function}: {reason}")]
     Call {
         /// Name of the MPI function.
         function: &'static str,
-        /// MPI's text.
+        /// The reason, usually as MPI reports it.
         reason: String,
     },
 }
 
 /// This process as a rank of an MPI job. There is one per process.
 ///
-/// It may move to another thread, and MPI is asked to permit that. The process must not call MPI by other means
-/// at the same time, unless it has initialised MPI with `MPI_THREAD_MULTIPLE`. Where [`start`](Mpi::start)
-/// initialises MPI, errors of MPI are returned; otherwise those of a test go to the handler of `MPI_COMM_SELF`.
+/// It may move to another thread; MPI is initialised to permit that. The process must not call MPI by other means at
+/// the same time, unless it has initialised MPI with `MPI_THREAD_MULTIPLE`. If [`start`](Mpi::start) initialises MPI,
+/// all errors of MPI are returned. Otherwise errors of `test` go to the handler of `MPI_COMM_SELF`.
 ///
-/// After a failed send, receive or test, each further one returns the same error.
+/// After a failed send, receive or test, all later ones return the same error.
 ///
-/// Dropping it does not finalise MPI: when the process ends, the launcher ends the whole job, as is wanted after
-/// an error. The process should then return a failure, because MPICH's launcher reports no other. Messages that
-/// are under way are leaked, because MPI may still access their memory.
-/// [`finish`](Mpi::finish) is the orderly end.
+/// [`finish`](Mpi::finish) shuts MPI down. Dropping `Mpi` does not: the launcher ends the whole job when the process
+/// ends, which is right after an error. Return a failure then, because MPICH's launcher reports nothing else. Messages
+/// in flight are leaked, because MPI may still access their memory.
 pub struct Mpi<M> {
     rank: usize,
     size: usize,
     library: String,
     max_part: usize,
-    /// Messages under way.
+    /// Messages in flight.
     pending: Vec<Pending<M>>,
-    /// Number of requests that they consist of.
+    /// Number of requests for the messages in flight.
     requests: usize,
-    /// Messages that have arrived and were not taken.
+    /// Messages that have arrived and have not been taken.
     received: Vec<M>,
     failure: Option<Error>,
 }
 
-// SAFETY: the pointers in `pending` each own their message, as a `Box` does, and `M` may move to another thread.
-// MPI runs at MPI_THREAD_SERIALIZED or more, which `start` checks: any thread may call it, one at a time. `Mpi`
-// is not `Sync` and exists once, so that its calls are one at a time.
+// SAFETY: each pointer in `pending` owns its message like a `Box`, and `M` may move to another thread. `start` checks
+// for MPI_THREAD_SERIALIZED, which permits calls from any thread, one at a time. `Mpi` is not `Sync` and exists once,
+// so its calls are one at a time.
 unsafe impl<M: Send> Send for Mpi<M> {}
 
-/// A message whose memory MPI uses.
+/// A message in flight. MPI accesses its memory.
 struct Pending<M> {
-    /// Made by `Box::into_raw`. Nothing else may access it until MPI is done.
+    /// From `Box::into_raw`. Nothing else may access it until MPI is done.
     message: *mut M,
     direction: Direction,
     peer: usize,
     /// Number of bytes.
     len: usize,
-    /// Its parts among the requests.
+    /// The range of its requests.
     parts: std::ops::Range<usize>,
 }
 
@@ -131,13 +130,13 @@ enum Direction {
     Receive,
 }
 
-// `'static`: an `Mpi` may be dropped while MPI writes into a message, which must not be borrowed memory then.
+// `'static`: an `Mpi` may be dropped while MPI writes into a message, so a message must not be borrowed memory.
 impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
-    /// Initialises MPI, or joins it if the process has done so. Waits for the other ranks.
+    /// Initialises MPI unless the process has already done so. Waits for the other ranks.
     ///
     /// # Errors
     /// [`Error::NotBuilt`]; [`Error::AlreadyStarted`]; [`Error::ThreadLevel`]; [`Error::WrongLauncher`];
-    /// [`Error::Call`] if a call of MPI fails.
+    /// [`Error::Call`] if an MPI call fails.
     pub fn start() -> Result<Self, Error> {
         static STARTED: AtomicBool = AtomicBool::new(false);
         if !shim::IS_BUILT {
@@ -147,13 +146,13 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
             return Err(Error::AlreadyStarted);
         }
         let [mut is_finalized, mut is_serialized, mut rank, mut size] = [0; 4];
-        // SAFETY: both are valid pointers. The flag STARTED lets one thread through, once.
+        // SAFETY: both pointers are valid. STARTED ensures that one thread gets here, once.
         let code = unsafe { shim::swath_mpi_init(&mut is_finalized, &mut is_serialized) };
         check("MPI_Init_thread", code)?;
         if is_finalized != 0 {
             return Err(Error::AlreadyStarted);
         }
-        // SAFETY: both are valid pointers, and MPI is initialised and not finalised, as checked above.
+        // SAFETY: both pointers are valid. MPI is initialised and not finalised, as checked above.
         let code = unsafe { shim::swath_mpi_duplicate(&mut rank, &mut size) };
         check("MPI_Comm_dup", code)?;
         // MPI gives 0 ≤ rank < size.
@@ -176,7 +175,7 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         })
     }
 
-    /// Number of this rank, from 0.
+    /// Index of this rank, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -186,13 +185,13 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         self.size
     }
 
-    /// Name and version of the MPI library, for example "Open MPI v4.1.4".
+    /// Name and version of the MPI library, such as "Open MPI v4.1.4".
     pub fn library(&self) -> &str {
         &self.library
     }
 
-    /// Begins to send the bytes of `message`, which is kept until they have been sent. Messages from one rank to
-    /// another arrive in the order in which they were sent.
+    /// Starts to send the bytes of `message`, and keeps it until they have been sent. Messages from one rank to another
+    /// arrive in the order of their sending.
     ///
     /// # Errors
     /// [`Error::Call`] if there is no rank `to`, or MPI fails.
@@ -200,9 +199,9 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         self.begin(Direction::Send, to, message)
     }
 
-    /// Begins to receive a message from rank `from`, which must have as many bytes as `message` has;
-    /// [`test`](Mpi::test) fails otherwise. They replace its bytes. (Of too long a message from a rank to itself,
-    /// Open MPI 4.1 drops the end without an error.)
+    /// Starts to receive a message from rank `from` into the bytes of `message`. The two must have the same length;
+    /// otherwise [`test`](Mpi::test) fails. (If a rank sends itself a longer message, Open MPI 4.1 truncates it without
+    /// an error.)
     ///
     /// # Errors
     /// [`Error::Call`] if there is no rank `from`, or MPI fails.
@@ -220,8 +219,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
             return Err(Error::Call { function, reason });
         }
         let message = Box::into_raw(Box::new(message));
-        // SAFETY: the pointer comes from a box that is freed only in `test`, when MPI is done with the bytes. Until
-        // then nothing accesses the message: the borrow that the bytes are taken from lasts as long.
+        // SAFETY: the pointer comes from a box that only `test` frees, when MPI is done with the bytes. Nothing else
+        // accesses the message until then.
         let (bytes, len) = unsafe {
             match direction {
                 Direction::Send => {
@@ -240,10 +239,9 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         for part in 0..parts.len() {
             let start = part * self.max_part;
             let part_len = (len - start).min(self.max_part) as c_int;
-            // SAFETY: `start + part_len` is at most `len`, so that the bytes lie within the message, which is not
-            // freed before MPI is done. They may be written where the direction is Receive: they come from
-            // `as_mut` then. MPI runs, because `finish` consumes `self`; `peer` is a rank, as checked above, and
-            // `&mut self` makes the calls one at a time.
+            // SAFETY: `start + part_len` is at most `len`, so the bytes lie within the message, which is not freed
+            // before MPI is done. MPI writes them only for Receive, where they come from `as_mut`. MPI runs, because
+            // `finish` consumes `self`. `peer` is a rank, as checked above. `&mut self` makes the calls one at a time.
             let code = unsafe {
                 let bytes = bytes.add(start).cast();
                 match direction {
@@ -256,10 +254,10 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         Ok(())
     }
 
-    /// True if everything that was begun is done. Does not wait; MPI makes progress in this call alone.
+    /// Returns true if all sends and receives are complete. Does not wait. MPI makes progress only in this call.
     ///
     /// # Errors
-    /// [`Error::Call`] if MPI fails, or a message has not as many bytes as expected.
+    /// [`Error::Call`] if MPI fails, or a message does not have the expected length.
     pub fn test(&mut self) -> Result<bool, Error> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -268,8 +266,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
             return Ok(true);
         }
         let mut is_done = 0;
-        // SAFETY: a valid pointer; MPI runs, because `finish` consumes `self`; `&mut self` makes the calls one at a
-        // time. The memory of all requests is valid, because `pending` holds the messages.
+        // SAFETY: the pointer is valid. MPI runs, because `finish` consumes `self`, and `&mut self` makes the calls one
+        // at a time. The memory of all requests is valid, because `pending` holds the messages.
         let code = unsafe { shim::swath_mpi_test(&mut is_done) };
         self.keep_failure(check("MPI_Testall", code))?;
         if is_done == 0 {
@@ -279,8 +277,8 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         self.keep_failure(lengths)?;
         self.requests = 0;
         for pending in self.pending.drain(..) {
-            // SAFETY: the pointer comes from `Box::into_raw` and leaves `pending` here, so that it is freed once.
-            // MPI is done with the memory: MPI_Testall said so for all requests.
+            // SAFETY: the pointer comes from `Box::into_raw` and leaves `pending` here, so it is freed once. MPI is
+            // done with the memory, because MPI_Testall has completed all requests.
             let message = unsafe { Box::from_raw(pending.message) };
             if pending.direction == Direction::Receive {
                 self.received.push(*message);
@@ -289,19 +287,18 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         Ok(true)
     }
 
-    /// The messages that [`test`](Mpi::test) found received, in the order of their [`receive`](Mpi::receive),
-    /// without those taken before. Empty if there are none.
+    /// Takes the messages that [`test`](Mpi::test) has completed since the last call, in the order of
+    /// [`receive`](Mpi::receive).
     pub fn take(&mut self) -> Vec<M> {
         std::mem::take(&mut self.received)
     }
 
-    /// The other rank of the first receive that is not done; if there is none, of the first send.
+    /// Returns the sender of the first incomplete receive, or else the receiver of the first incomplete send.
     pub fn waiting_for(&self) -> Option<usize> {
         let is_done = |request: usize| {
             let mut is_done = 0;
-            // SAFETY: a valid pointer; the shim checks the number of the request, which it may lack after a failed
-            // `begin`. MPI runs, because `finish` consumes `self`, and `Mpi` is not `Sync`, so that the calls are one
-            // at a time.
+            // SAFETY: the pointer is valid. The shim checks the request's index, which may not exist after a failed
+            // `begin`. MPI runs, because `finish` consumes `self`. `Mpi` is not `Sync`, so the calls are one at a time.
             let code = unsafe { shim::swath_mpi_is_done(request as c_int, &mut is_done) };
             code == 0 && is_done != 0
         };
@@ -312,33 +309,33 @@ impl<M: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Mpi<M> {
         first(Direction::Receive).or_else(|| first(Direction::Send))
     }
 
-    /// Finalises MPI, unless the process had initialised it before [`start`](Mpi::start). Waits for the other
-    /// ranks. MPI wants this to be called by the thread that called `start`.
+    /// Finalises MPI, unless the process had initialised it before [`start`](Mpi::start). Waits for the other ranks.
+    /// MPI requires that the thread that called `start` calls this.
     ///
     /// # Errors
-    /// [`Error::Call`] if a call has failed before, messages are under way, or MPI fails.
+    /// [`Error::Call`] if a call has failed before, messages are in flight, or MPI fails.
     pub fn finish(self) -> Result<(), Error> {
         let function = "MPI_Finalize";
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         if !self.pending.is_empty() {
-            let reason = format!("{} messages are not known to be done", self.pending.len());
+            let reason = format!("{} messages are in flight", self.pending.len());
             return Err(Error::Call { function, reason });
         }
-        // SAFETY: MPI runs and has no request, as checked above; `self` is consumed and `start` gives no other,
-        // so that nothing is called afterwards.
+        // SAFETY: MPI runs and has no requests, as checked above. No call follows, because `self` is consumed and
+        // `start` returns no other.
         check(function, unsafe { shim::swath_mpi_finish() })
     }
 
-    /// Ends the job on all ranks, by `MPI_Abort`. The launcher reports `code`.
+    /// Ends the job on all ranks with `MPI_Abort`. The launcher reports `code`.
     pub fn abort(&mut self, code: i32) -> ! {
-        // SAFETY: MPI runs, because `finish` consumes `self`; `&mut self` makes the calls one at a time.
+        // SAFETY: MPI runs, because `finish` consumes `self`. `&mut self` makes the calls one at a time.
         unsafe { shim::swath_mpi_abort(code) };
         std::process::abort()
     }
 
-    /// Sends messages in parts of so many bytes. All ranks must agree.
+    /// Sets the maximum size of a part. All ranks must use the same.
     #[doc(hidden)]
     pub fn set_max_part(&mut self, bytes: usize) {
         self.max_part = bytes.clamp(1, MAX_PART);
@@ -360,7 +357,7 @@ impl Direction {
 }
 
 /// # Errors
-/// [`Error::Call`] if a part of the message has not the length that was expected.
+/// [`Error::Call`] if the message does not have the expected length.
 fn check_length<M>(pending: &Pending<M>) -> Result<(), Error> {
     if pending.direction == Direction::Send {
         return Ok(());
@@ -368,8 +365,8 @@ fn check_length<M>(pending: &Pending<M>) -> Result<(), Error> {
     let mut len = 0;
     for part in pending.parts.clone() {
         let mut bytes = 0;
-        // SAFETY: a valid pointer; the shim checks the number of the request. `test`, the only caller, has found
-        // everything done and holds the `Mpi` mutably, so that the calls are one at a time.
+        // SAFETY: the pointer is valid, and the shim checks the request's index. The only caller, `test`, has completed
+        // all requests, and holds the `Mpi` mutably, so the calls are one at a time.
         let code = unsafe { shim::swath_mpi_received(part as c_int, &mut bytes) };
         check("MPI_Get_count", code)?;
         len += bytes as usize;
@@ -381,8 +378,8 @@ fn check_length<M>(pending: &Pending<M>) -> Result<(), Error> {
     Err(Error::Call { function: "MPI_Testall", reason })
 }
 
-/// Number of processes that a launcher started, if that differs from the number of ranks. Open MPI's launcher and
-/// those of MPICH and its relatives say it in environment variables, and so does Slurm's srun.
+/// Returns the number of processes that a launcher started, if that differs from the number of ranks. Open MPI, MPICH
+/// and its derivatives, and Slurm's srun set it in environment variables.
 fn launched(size: usize) -> Option<usize> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     let numbers = || {
@@ -393,21 +390,20 @@ fn launched(size: usize) -> Option<usize> {
 }
 
 /// # Errors
-/// [`Error::Call`] with MPI's text, unless `code` is that of success.
+/// [`Error::Call`] with MPI's text, unless `code` is 0.
 fn check(function: &'static str, code: c_int) -> Result<(), Error> {
     if code == 0 {
         return Ok(());
     }
-    // SAFETY: the shim writes at most `length` bytes, with a final 0. MPI runs, or is about to: MPI_Error_string
-    // may be called at any time.
+    // SAFETY: the shim writes at most `length` bytes, with a final 0. MPI_Error_string may be called at any time.
     let reason = text(|bytes, length| unsafe { shim::swath_mpi_error(code, bytes, length) });
     Err(Error::Call { function, reason })
 }
 
-/// Name and version of the MPI library: of its first line, what precedes a comma.
+/// Returns name and version of the MPI library: the part of its first line before a comma.
 fn library() -> String {
-    // SAFETY: the shim writes at most `length` bytes, with a final 0. MPI_Get_library_version may be called at any
-    // time and by any thread.
+    // SAFETY: the shim writes at most `length` bytes, with a final 0. Any thread may call MPI_Get_library_version at
+    // any time.
     let whole = text(|bytes, length| unsafe { shim::swath_mpi_library(bytes, length) });
     let line = whole.lines().next().unwrap_or_default();
     let name = line.split(',').next().unwrap_or_default();
@@ -415,7 +411,7 @@ fn library() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The text that `write` writes into memory of the given length.
+/// Returns the text that `write` writes into a buffer of the given length.
 fn text(write: impl FnOnce(*mut c_char, c_int) -> c_int) -> String {
     let mut bytes = [0u8; 512];
     if write(bytes.as_mut_ptr().cast(), bytes.len() as c_int) != 0 {

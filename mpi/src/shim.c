@@ -1,6 +1,5 @@
-// The part of MPI that swath-mpi uses. No MPI handle crosses to Rust, because handles are pointers in one
-// library and integers in another. Every function returns an MPI error code, 0 for success. The caller makes
-// one call at a time.
+// The part of MPI that swath-mpi uses. MPI handles stay in this file, because they are pointers in some libraries and
+// integers in others. Every function returns an MPI error code, 0 for success. The caller makes one call at a time.
 
 #include <mpi.h>
 #include <stdio.h>
@@ -8,7 +7,7 @@
 
 static MPI_Comm comm;
 static int is_owner;
-// What was begun since swath_mpi_test last found everything done.
+// Requests since swath_mpi_test last completed all of them.
 static MPI_Request *requests;
 static MPI_Status *statuses;
 static int count, capacity;
@@ -26,7 +25,7 @@ int swath_mpi_init(int *is_finalized, int *is_serialized) {
 
 int swath_mpi_duplicate(int *rank, int *size) {
     int code = MPI_SUCCESS;
-    // MPI_Testall has no communicator: it fails by the handler of MPI_COMM_SELF, before MPI 4 of MPI_COMM_WORLD.
+    // MPI_Testall has no communicator. Its errors go to the handler of MPI_COMM_SELF (MPI_COMM_WORLD before MPI 4).
     if (is_owner) {
         code = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         if (!code) code = MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -37,7 +36,7 @@ int swath_mpi_duplicate(int *rank, int *size) {
     return code ? code : MPI_Comm_size(comm, size);
 }
 
-// Makes room for one more request and its status.
+// Reserves memory for one more request and its status.
 static int reserve(void) {
     if (count < capacity) return MPI_SUCCESS;
     if (capacity > 1 << 24) return MPI_ERR_NO_MEM;
@@ -77,14 +76,14 @@ int swath_mpi_test(int *is_done) {
     return code;
 }
 
-// Number of bytes that request i received. Valid from the test that found everything done to the next send
+// Number of bytes that request i received. Valid after swath_mpi_test has completed all requests, until the next send
 // or receive.
 int swath_mpi_received(int i, int *bytes) {
     if (i < 0 || i >= capacity) return MPI_ERR_ARG;
     return MPI_Get_count(&statuses[i], MPI_BYTE, bytes);
 }
 
-// Leaves the request as it is, unlike a test. A request that was never begun is not done.
+// Unlike a test, leaves the request as it is. A request that does not exist is an error.
 int swath_mpi_is_done(int i, int *is_done) {
     if (i < 0 || i >= count) return MPI_ERR_ARG;
     return MPI_Request_get_status(requests[i], is_done, MPI_STATUS_IGNORE);

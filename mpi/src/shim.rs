@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// True if the crate was built with MPI. Otherwise the functions only return an error code.
+/// True if the crate was built with MPI. Otherwise all functions return an error code.
 pub const IS_BUILT: bool = cfg!(not(no_mpi));
 
 macro_rules! functions {

@@ -1,11 +1,11 @@
-//! Ranks in a ring exchange messages. A program, because mpirun starts it, one process a rank:
+//! Ranks in a ring exchange messages. This is a program, so that mpirun can start one process a rank:
 //!
 //! ```text
 //! export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="mpirun --oversubscribe -n 4"
 //! cargo test -p swath-mpi --test ring
 //! ```
 //!
-//! Without a launcher there is one rank; then errors are tested too, each in a process of its own.
+//! Without a launcher, there is one rank, and errors are tested too, each in its own process.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use swath_mpi::{Error, Mpi};
 
 type Message = Vec<u8>;
 
-/// The test that a process of its own runs.
+/// The variable that names the fault which a child process commits.
 const FAULT: &str = "SWATH_MPI_TEST_FAULT";
 
 const LAUNCHERS: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
@@ -45,7 +45,7 @@ fn main() {
     println!("rank {rank} of {size}: ok, {library}");
 }
 
-/// Bytes that tell the message, its sender and the place.
+/// Bytes that depend on the message, its sender and their position.
 fn message(len: usize, number: usize, from: usize) -> Message {
     let byte = |i: usize| (i.wrapping_mul(2654435761) >> 7) + 31 * number + 101 * from;
     (0..len).map(|i| byte(i) as u8).collect()
@@ -66,11 +66,11 @@ fn wait_until(mpi: &mut Mpi<Message>, is_done: impl Fn(&mut Mpi<Message>) -> boo
     }
 }
 
-/// Sends messages of these lengths to both neighbours, which may be one rank or this one.
+/// Sends messages of these lengths to both neighbours, which may be the same rank or this one.
 fn exchange(mpi: &mut Mpi<Message>, lengths: &[usize]) {
     let (rank, size) = (mpi.rank(), mpi.size());
     let neighbours = [(rank + 1) % size, (rank + size - 1) % size];
-    // To the left, numbers from 100.
+    // Messages to the left have numbers from 100.
     let mut expected = Vec::new();
     for (side, from) in [neighbours[1], neighbours[0]].into_iter().enumerate() {
         for (i, &len) in lengths.iter().enumerate() {
@@ -135,7 +135,8 @@ fn waiting_for_names_the_silent_rank(mpi: &mut Mpi<Message>) {
     }
 }
 
-/// A long message is not sent before it is received. From a rank to itself, so that nobody receives it early.
+/// A long message is not sent before it is received. The rank sends it to itself, so no other rank can receive it
+/// early.
 fn waiting_for_names_a_rank_that_does_not_receive(mpi: &mut Mpi<Message>) {
     const LEN: usize = 3_000_001;
     let rank = mpi.rank();
@@ -164,7 +165,7 @@ fn it_moves_to_another_thread(mut mpi: Mpi<Message>) -> Mpi<Message> {
     exchanged.join().expect("the thread ends")
 }
 
-/// Starts this program once for each fault, and compares what it prints.
+/// Starts this program once for each fault, and checks its output.
 fn faults_give_errors(library: &str) {
     let run = |fault: &str, variable: Option<(&str, &str)>| {
         let mut program = Command::new(env::current_exe().expect("a program has a path"));
@@ -176,9 +177,9 @@ fn faults_give_errors(library: &str) {
         assert!(status.success() && text.contains(expected), "{fault}: {text}");
     };
     check("short", "MPI_Testall: expected 9 bytes from rank 0, got 5; again the same");
-    check("unfinished", "MPI_Finalize: 1 messages are not known to be done");
+    check("unfinished", "MPI_Finalize: 1 messages are in flight");
     let is_open_mpi = library.starts_with("Open MPI");
-    // Open MPI 4.1 reports this between ranks, but not for a rank and itself.
+    // Open MPI 4.1 reports this error between ranks, but not from a rank to itself.
     if !is_open_mpi {
         check("long", "truncated");
     }
@@ -192,7 +193,7 @@ fn faults_give_errors(library: &str) {
     assert!(!run("abort", None).1.success());
 }
 
-/// Prints the error that a fault gives. By hand, also with several ranks.
+/// Prints the error that a fault gives. Run by hand, it also works with several ranks.
 fn commit(fault: &str) {
     let mpi = Mpi::<Message>::start();
     if fault == "launcher" {

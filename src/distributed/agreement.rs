@@ -1,9 +1,9 @@
-//! The agreement before every operation of a world: each rank says what it is about to do, rank 0 compares and
-//! tells all of them the same verdict.
+//! The agreement before every operation of a world. Each rank proposes its next operation. Rank 0 compares the
+//! proposals and sends the same decision to all ranks.
 //!
 //! ```text
-//! rank r > 0:   claim -> rank 0,   verdict <- rank 0
-//! rank 0:       all claims; the first rank that failed, left, or differs from rank 0 in a field
+//! rank r > 0:   proposal -> rank 0,   decision <- rank 0
+//! rank 0:       looks for the first rank that failed, left, or differs from rank 0 in a field
 //! ```
 
 use crate::backend::Backend;
@@ -12,10 +12,10 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// Number of words of a claim or a verdict, of 8 bytes each.
+/// Words of 8 bytes in a proposal and in a decision.
 pub(super) const WORDS: usize = 4;
 
-/// What ranks do together.
+/// The collective operations of a world, and two reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
 pub(super) enum Operation {
@@ -49,7 +49,7 @@ impl Operation {
         Operation::ShardedState,
     ];
 
-    /// The method that a program calls.
+    /// The method that a program calls, for errors.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Failure => "a failure",
@@ -67,13 +67,13 @@ impl Operation {
     }
 }
 
-/// What a rank is about to do. All fields must be equal on all ranks.
+/// The operation that a rank proposes. All fields must be equal on all ranks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
+pub(super) struct Proposal {
     pub operation: Operation,
-    /// Number of micro-batches, or of what else is shared out.
+    /// Number of micro-batches, or of other items that the ranks share.
     pub count: usize,
-    /// Number of steps done.
+    /// Number of steps taken.
     pub step: u64,
     /// Hash of names, shapes and dtypes.
     pub layout: u64,
@@ -81,7 +81,7 @@ pub(super) struct Claim {
     pub value: u64,
 }
 
-/// What differs, by the position in a claim's words.
+/// How errors name the fields of a proposal.
 const FIELDS: [&str; WORDS + 1] = [
     "in the operation",
     "in the number of micro-batches",
@@ -90,19 +90,19 @@ const FIELDS: [&str; WORDS + 1] = [
     "in the options or values",
 ];
 
-impl Claim {
+impl Proposal {
     pub fn of(operation: Operation) -> Self {
-        Claim { operation, count: 0, step: 0, layout: 0, value: 0 }
+        Proposal { operation, count: 0, step: 0, layout: 0, value: 0 }
     }
 
-    /// Its 32 bytes: the operation shares a word with the number.
+    /// The fields as words. Operation and count share the first.
     pub fn words(&self) -> [i64; WORDS] {
         let first = (self.operation as i64) << 48 | (self.count as i64 & ((1 << 48) - 1));
         [first, self.step.cast_signed(), self.layout.cast_signed(), self.value.cast_signed()]
     }
 }
 
-/// The fields of a claim's words.
+/// The fields that the words of a proposal hold.
 fn fields([first, step, layout, value]: [i64; WORDS]) -> [i64; WORDS + 1] {
     [first >> 48, first & ((1 << 48) - 1), step, layout, value]
 }
@@ -110,18 +110,18 @@ fn fields([first, step, layout, value]: [i64; WORDS]) -> [i64; WORDS + 1] {
 const AGREED: i64 = -1;
 const STALLED: i64 = -2;
 
-/// The verdict on the claims of all ranks, in the order of the ranks.
-pub(super) fn verdict(claims: &[[i64; WORDS]]) -> [i64; WORDS] {
-    let operation = |rank: &usize| fields(claims[*rank])[0];
-    let ours = fields(claims[0]);
+/// Compares the proposals of all ranks, in rank order.
+pub(super) fn decide(proposals: &[[i64; WORDS]]) -> [i64; WORDS] {
+    let operation = |rank: &usize| fields(proposals[*rank])[0];
+    let ours = fields(proposals[0]);
     for left in [Operation::Failure, Operation::End] {
-        let ranks = 0..claims.len();
+        let ranks = 0..proposals.len();
         let first = ranks.clone().find(|rank| operation(rank) == left as i64);
         if let Some(rank) = first.filter(|_| ranks.clone().any(|r| operation(&r) != left as i64)) {
             return [0, rank as i64, left as i64, left as i64];
         }
     }
-    for (rank, theirs) in claims.iter().map(|&words| fields(words)).enumerate() {
+    for (rank, theirs) in proposals.iter().map(|&words| fields(words)).enumerate() {
         if let Some(i) = (0..ours.len()).find(|&i| ours[i] != theirs[i]) {
             return [i as i64, rank as i64, theirs[i], ours[i]];
         }
@@ -129,24 +129,24 @@ pub(super) fn verdict(claims: &[[i64; WORDS]]) -> [i64; WORDS] {
     [AGREED, 0, 0, 0]
 }
 
-/// The verdict that `rank` did not answer within so many seconds.
+/// The decision that `rank` did not answer within `seconds`.
 pub(super) fn stalled(rank: usize, seconds: u64) -> [i64; WORDS] {
     [STALLED, rank as i64, seconds.cast_signed(), 0]
 }
 
-/// The verdict that `rank` is gone.
+/// The decision that `rank` has left.
 pub(super) fn has_left(rank: usize) -> [i64; WORDS] {
     let end = Operation::End as i64;
     [0, rank as i64, end, end]
 }
 
-/// True if a rank is gone: the others cannot go on together. After another difference they can.
+/// True if a rank is gone, so that the world cannot be used any more.
 pub(super) fn is_final([code, _, theirs, _]: [i64; WORDS]) -> bool {
     code == STALLED || code == 0 && theirs == Operation::End as i64
 }
 
-/// The error of a verdict; `claim` is this rank's.
-pub(super) fn outcome([code, rank, theirs, ours]: [i64; WORDS], claim: &Claim) -> Result<()> {
+/// Converts a decision into this rank's result.
+pub(super) fn outcome([code, rank, theirs, ours]: [i64; WORDS], proposal: &Proposal) -> Result<()> {
     let rank = rank as usize;
     let name = |code: i64| {
         let operation = Operation::ALL.iter().find(|operation| **operation as i64 == code);
@@ -155,14 +155,14 @@ pub(super) fn outcome([code, rank, theirs, ours]: [i64; WORDS], claim: &Claim) -
     let what = match code {
         AGREED => return Ok(()),
         STALLED => {
-            let (what, seconds) = (claim.operation.name(), theirs.cast_unsigned());
+            let (what, seconds) = (proposal.operation.name(), theirs.cast_unsigned());
             return Err(Error::Stalled { waiting_for: rank, what, seconds });
         }
         0 if theirs == Operation::Failure as i64 => {
-            format!("its part of {} failed, as its own error says", claim.operation.name())
+            format!("its part of {} failed; see the error of that rank", proposal.operation.name())
         }
         0 if theirs == Operation::End as i64 => {
-            format!("it has left, where {} was to be done", claim.operation.name())
+            format!("it left before {}", proposal.operation.name())
         }
         0 => format!("it differs from rank 0: {} there, {} here", name(theirs), name(ours)),
         1 | 2 => {
@@ -170,19 +170,19 @@ pub(super) fn outcome([code, rank, theirs, ours]: [i64; WORDS], claim: &Claim) -
             format!("it differs from rank 0 {field}: {theirs} there, {ours} on rank 0")
         }
         _ => {
-            let field = FIELDS.get(code as usize).copied().unwrap_or("in its claim");
-            format!("it differs from rank 0 {field}, in {}", claim.operation.name())
+            let field = FIELDS.get(code as usize).copied().unwrap_or("in its proposal");
+            format!("it differs from rank 0 {field}, in {}", proposal.operation.name())
         }
     };
     Err(Error::Mismatch { rank, what })
 }
 
-/// Words as a message.
+/// The message that carries these words.
 pub(super) fn message(words: [i64; WORDS]) -> Result<CpuTensor> {
     CpuBackend::from_host(i64::into_host(words.to_vec()), Shape::from(WORDS))
 }
 
-/// The words of a message.
+/// The words that a message carries.
 pub(super) fn words(message: &CpuTensor) -> Result<[i64; WORDS]> {
     let words = message.as_slice::<i64>()?;
     words.try_into().map_err(|_| Error::LengthMismatch {
@@ -192,7 +192,7 @@ pub(super) fn words(message: &CpuTensor) -> Result<[i64; WORDS]> {
     })
 }
 
-/// A hash that is the same in every program (FNV-1a).
+/// FNV-1a, so that the hash is the same in every build.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hash(u64);
 

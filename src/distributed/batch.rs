@@ -1,4 +1,4 @@
-//! [`Batch`]: what can be cut into micro-batches.
+//! [`Batch`]: data that can be split into micro-batches.
 
 use std::ops::Range;
 
@@ -6,22 +6,22 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// What can be cut into micro-batches by rows: a tensor along its first axis, a vector or slice, a range of
-/// numbers, or two or three of these with equally many rows.
+/// Data that can be split into micro-batches by rows: a tensor along its first axis, a vector or slice, a range of
+/// numbers, or a tuple of two or three of these with the same number of rows.
 pub trait Batch {
-    /// Some rows.
+    /// The rows of a micro-batch.
     type Part;
 
-    /// The number of rows.
+    /// Returns the number of rows.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if there is no such number.
+    /// [`Error::InvalidArgument`] if there are no rows to count, or the parts of a tuple differ in number.
     fn rows(&self) -> Result<usize>;
 
-    /// Some of the rows.
+    /// Returns these rows.
     ///
     /// # Errors
-    /// Errors of taking them.
+    /// The error of the operation that takes them.
     fn part(&self, rows: Range<usize>) -> Result<Self::Part>;
 }
 
@@ -87,7 +87,7 @@ macro_rules! several {
                     true => Ok(rows[0]),
                     false => Err(Error::InvalidArgument {
                         op: "mean_gradients",
-                        reason: format!("the parts of the batch have {rows:?} rows"),
+                        reason: format!("expected parts with the same number of rows, got {rows:?}"),
                     }),
                 }
             }

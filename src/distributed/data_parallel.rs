@@ -1,15 +1,15 @@
-//! [`DataParallel`]: the gradients of a batch that ranks share.
+//! [`DataParallel`]: gradients of a batch that is split over ranks.
 
 use std::ops::Range;
 
-use super::agreement::{Claim, Hash, Operation};
+use super::agreement::{Hash, Operation, Proposal};
 use super::batch::Batch;
 use super::model::{
-    Named, all, buffers, is_constant, parameters, put_back, set, set_buffers, set_parameters,
+    Named, all, buffers, is_constant, parameters, restore_buffers, set, set_buffers, set_parameters,
 };
 use super::reduce::{self, Leaf};
 use super::tree::{Node, Tree, part};
-use super::world::{World, carried, restored};
+use super::world::{World, pack, unpack};
 use crate::autodiff::Gradients;
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
@@ -22,12 +22,12 @@ use crate::runtime::recording::with_micro_batch;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Trains one model on all ranks of a world: each computes the gradients of its part of a batch, and all get the
-/// mean, with the same bits for any number of ranks.
+/// Trains one model on all ranks of a world. Each rank computes the gradients of its part of a batch, and all ranks
+/// get the mean, with the same bits for any number of ranks.
 ///
-/// A batch is cut into a fixed number of micro-batches, whatever the number of ranks, and the gradients of the
-/// micro-batches are added in a fixed order. So losses and parameters depend on the number of micro-batches and
-/// not on the number of ranks, of which there may be at most as many.
+/// A batch is split into a fixed number of micro-batches, and their gradients are added in a fixed order. Losses and
+/// parameters therefore depend on the number of micro-batches, but not on the number of ranks. There can be at most
+/// as many ranks as micro-batches.
 ///
 /// ```
 /// use swath::distributed::{DataParallel, World};
@@ -63,14 +63,13 @@ use crate::tensor::Tensor;
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// **Random numbers.** [`Dropout`](crate::nn::Dropout) draws by micro-batch; so does [`MicroBatch::rng`].
+/// **Random numbers.** [`Dropout`](crate::nn::Dropout) and [`MicroBatch::rng`] draw separately for each micro-batch.
 ///
-/// **Buffers.** Every micro-batch begins with the buffers as they were before the step, which they are again after an
-/// error. Afterwards a buffer of
-/// floats that changed, such as the running mean of a batch norm, is the mean of its values after the
-/// micro-batches, and one of integers, such as a counter, the largest.
+/// **Buffers.** Every micro-batch starts with the buffers as they were before the step; an error restores them. After
+/// the step, a changed buffer of floats (such as the running mean of a batch norm) is the mean of its values after
+/// each micro-batch. A changed buffer of integers (such as a counter) is the maximum.
 ///
-/// **Backends.** The additions are made on the CPU, so that they are the same on any number of ranks.
+/// **Backends.** Gradients are added on the CPU, so that the sum is the same for any number of ranks.
 #[derive(Debug)]
 pub struct DataParallel {
     world: World,
@@ -81,28 +80,28 @@ pub struct DataParallel {
 /// A part of a batch.
 #[derive(Clone, Debug)]
 pub struct MicroBatch<D> {
-    /// Its number in the batch, from 0.
+    /// Index in the batch, from 0.
     pub index: usize,
-    /// Its rows of the batch.
+    /// The range of rows in the batch.
     pub rows: Range<usize>,
-    /// These rows.
+    /// The rows themselves.
     pub data: D,
     stream: u64,
 }
 
 impl<D> MicroBatch<D> {
-    /// Random numbers for this micro-batch of this step, whichever rank has it.
+    /// Random numbers for this micro-batch of this step. They do not depend on the rank.
     pub fn rng(&self, seed: u64) -> Rng {
         Rng::seed(seed).stream(self.stream)
     }
 }
 
-/// The loss of a micro-batch, and other numbers to be averaged. A loss alone converts into it.
+/// The loss of a micro-batch, and other numbers to average. A loss alone converts into it.
 #[derive(Clone, Debug)]
 pub struct Outcome<B: Backend> {
     /// The mean over the rows of the micro-batch, without axes.
     pub loss: Tensor<B>,
-    /// Means over the rows, as many for each micro-batch.
+    /// Means over the rows. Every micro-batch has the same number of them.
     pub metrics: Vec<f64>,
 }
 
@@ -117,9 +116,9 @@ impl<B: Backend> From<Tensor<B>> for Outcome<B> {
 pub struct Mean<B: Backend> {
     /// The loss.
     pub loss: f64,
-    /// The other numbers.
+    /// The means of [`Outcome::metrics`].
     pub metrics: Vec<f64>,
-    /// The gradient of every parameter; that of one that the loss does not depend on is 0.
+    /// The gradient of every parameter; 0 if the loss does not depend on it.
     pub gradients: Gradients<B>,
 }
 
@@ -131,12 +130,12 @@ pub(super) fn layout_of<'a, B: Backend>(tensors: impl Iterator<Item = &'a Named<
 }
 
 impl DataParallel {
-    /// Gives the model of every rank the parameters and buffers of rank 0's.
+    /// Copies the parameters and buffers of rank 0 to the models of all ranks.
     ///
     /// # Errors
     /// [`Error::TooManyRanks`] if there are more ranks than micro-batches; [`Error::Mismatch`] if the models or
     /// the numbers of micro-batches differ; [`Error::InvalidArgument`] for a part of the model that cannot be
-    /// changed; [`Error::Stalled`], [`Error::Transport`].
+    /// modified; [`Error::Stalled`], [`Error::Transport`].
     pub fn new<B: Backend>(
         world: &World,
         model: &mut (impl Visit<B> + ?Sized),
@@ -145,15 +144,16 @@ impl DataParallel {
         let ranks = world.size();
         let tensors = all(model);
         let layout = layout_of(tensors.iter()).finish();
-        let claim = Claim { count: micro_batches, layout, ..Claim::of(Operation::Broadcast) };
-        let own = tensors.iter().map(|(_, x)| carried(x)).collect::<Result<_>>()?;
-        world.state().agree(&claim)?;
+        let proposal =
+            Proposal { count: micro_batches, layout, ..Proposal::of(Operation::Broadcast) };
+        let own = tensors.iter().map(|(_, x)| pack(x)).collect::<Result<_>>()?;
+        world.state().agree(&proposal)?;
         if ranks > micro_batches {
             return Err(Error::TooManyRanks { ranks, micro_batches });
         }
         if ranks > 1 {
             let sent = world.state().broadcast(own)?;
-            let values = tensors.iter().zip(sent).map(|((_, x), sent)| restored(x, sent));
+            let values = tensors.iter().zip(sent).map(|((_, x), sent)| unpack(x, sent));
             let mut values: Vec<Tensor<B>> = values.collect::<Result<_>>()?;
             let mut others = values.split_off(parameters(model).len());
             let constants = others.split_off(buffers(model).len());
@@ -169,18 +169,18 @@ impl DataParallel {
         &self.world
     }
 
-    /// The number of micro-batches of a batch.
+    /// The number of micro-batches in a batch.
     pub fn micro_batches(&self) -> usize {
         self.micro_batches
     }
 
-    /// Sets the number of steps done, after a checkpoint was loaded: [`MicroBatch::rng`] depends on it.
+    /// Sets the number of steps taken. Call it after loading a checkpoint, because [`MicroBatch::rng`] depends on it.
     pub fn set_steps(&mut self, steps: u64) {
         self.steps = steps;
     }
 
-    /// Fails on every rank unless parameters and buffers are equal on all, bit for bit: to be called after each rank has
-    /// loaded a checkpoint. Steps compare names, shapes and dtypes only.
+    /// Fails on every rank unless all ranks have the same parameters and buffers, bit for bit. Call it after each rank
+    /// has loaded a checkpoint; a step compares names, shapes and dtypes only.
     ///
     /// # Errors
     /// [`Error::Mismatch`], [`Error::Stalled`], [`Error::Transport`].
@@ -188,19 +188,19 @@ impl DataParallel {
         let mut hash = Hash::new();
         for (path, x) in all(model) {
             hash = hash.bytes(path.as_bytes()).shape(x.shape());
-            for number in carried(&x)?.to_dtype(DType::F64)?.to_vec::<f64>()? {
+            for number in pack(&x)?.to_dtype(DType::F64)?.to_vec::<f64>()? {
                 hash = hash.number(number.to_bits());
             }
         }
         self.world.agree(hash.finish())
     }
 
-    /// Calls `f` for this rank's micro-batches of `batch`, and returns the means of losses and gradients over all
-    /// micro-batches. Every rank passes the same batch, or indices of it. `f` returns the mean loss of
-    /// its rows. If the rows cannot be cut evenly, micro-batches count by their rows.
+    /// Calls `f` for this rank's micro-batches of `batch`, and returns the mean loss and gradients over all
+    /// micro-batches. Every rank passes the same batch, or its indices. `f` returns the mean loss of its rows. If
+    /// the rows cannot be split evenly, each micro-batch is weighted by its number of rows.
     ///
     /// # Errors
-    /// Those of `f`, after which [`Error::Mismatch`] tells the other ranks so; [`Error::NotScalar`] for a loss
+    /// Those of `f`, which are an [`Error::Mismatch`] on the other ranks; [`Error::NotScalar`] for a loss
     /// with several elements; [`Error::InvalidArgument`] for a batch of fewer rows than micro-batches;
     /// [`Error::Mismatch`], [`Error::Stalled`], [`Error::Transport`].
     pub fn mean_gradients<B, M, D, L>(
@@ -221,26 +221,26 @@ impl DataParallel {
             Ok(part) => part,
             Err(error) => {
                 self.world.state().report_failure();
-                put_back(model, &before)?;
+                restore_buffers(model, &before)?;
                 return Err(error);
             }
         };
         let changed = || part.changed.iter().map(|&i| &before[i]);
         let layout = layout_of(parameters.iter().chain(changed()));
-        let mut claim = Claim::of(Operation::MeanGradients);
-        claim.count = self.micro_batches;
-        claim.step = self.steps;
-        claim.layout = layout.number(part.layout.len() as u64).shape(&part.metrics).finish();
-        claim.value = part.rows as u64;
+        let mut proposal = Proposal::of(Operation::MeanGradients);
+        proposal.count = self.micro_batches;
+        proposal.step = self.steps;
+        proposal.layout = layout.number(part.layout.len() as u64).shape(&part.metrics).finish();
+        proposal.value = part.rows as u64;
         let mut world = self.world.state();
         let total = if part.is_weighted { part.rows } else { self.micro_batches } as f64;
         let count = (self.micro_batches, total);
-        let mean = world.agree(&claim).and_then(|()| {
-            reduce::mean(&mut world, claim.operation, count, part.nodes, &part.layout)
+        let mean = world.agree(&proposal).and_then(|()| {
+            reduce::mean(&mut world, proposal.operation, count, part.nodes, &part.layout)
         });
         drop(world);
         if mean.is_err() {
-            put_back(model, &before)?;
+            restore_buffers(model, &before)?;
         }
         let mean = mean?;
         self.steps += 1;
@@ -249,13 +249,13 @@ impl DataParallel {
         let mut gradients = Gradients::new();
         for (_, x) in &parameters {
             let gradient = mean.next().expect("a gradient for each parameter");
-            gradients.accumulate(x, restored(x, gradient)?)?;
+            gradients.accumulate(x, unpack(x, gradient)?)?;
         }
         if !part.changed.is_empty() {
             let mut after: Vec<Tensor<B>> = before.iter().map(|(_, x)| x.clone()).collect();
             for &i in &part.changed {
                 let value = mean.next().expect("a value for each buffer that changed");
-                after[i] = restored(&before[i].1, value)?;
+                after[i] = unpack(&before[i].1, value)?;
             }
             set_buffers(model, &after)?;
         }
@@ -264,7 +264,7 @@ impl DataParallel {
         Ok(Mean { loss, metrics, gradients })
     }
 
-    /// This rank's micro-batches, added up as far as they fill nodes.
+    /// Runs this rank's micro-batches, and adds those that fill nodes of the tree.
     fn own_part<B, M, D, L>(
         &self,
         (parameters, before): (&[Named<B>], &[Named<B>]),
@@ -280,7 +280,8 @@ impl DataParallel {
     {
         let (op, count, rows) = ("mean_gradients", self.micro_batches, batch.rows()?);
         if rows < count {
-            let reason = format!("{rows} rows cannot be cut into {count} micro-batches");
+            let reason =
+                format!("expected at least {count} rows, one for each micro-batch, got {rows}");
             return Err(Error::InvalidArgument { op, reason });
         }
         let is_weighted = rows % count != 0;
@@ -289,7 +290,7 @@ impl DataParallel {
         let mut found = (Vec::new(), Shape::scalar());
         for index in part(self.world.rank(), self.world.size(), count) {
             if changed.as_ref().is_some_and(|changed| !changed.is_empty()) {
-                put_back(model, before)?;
+                restore_buffers(model, before)?;
             }
             let rows = part(index, count, rows);
             let stream = self.steps.wrapping_mul(count as u64).wrapping_add(index as u64);
@@ -310,7 +311,7 @@ impl DataParallel {
             if let Some(i) = (0..before.len()).find(|i| now.contains(i) != changed.contains(i)) {
                 let path = &before[i].0;
                 let reason = format!(
-                    "the buffer `{path}` changed in some micro-batches only: in {index} or in those before"
+                    "the buffer `{path}` changed in some micro-batches only: compare {index} with those before it"
                 );
                 return Err(Error::InvalidArgument { op, reason });
             }
@@ -334,7 +335,7 @@ impl DataParallel {
             let layout: Vec<_> = leaf.iter().map(|x| (x.dtype(), *x.shape())).collect();
             let metrics = Shape::from(metrics.len());
             if !found.0.is_empty() && found.0 != layout {
-                let reason = format!("micro-batch {index} has another number of metrics");
+                let reason = format!("micro-batch {index} has a different number of metrics");
                 return Err(Error::InvalidArgument { op, reason });
             }
             found = (layout, metrics);
@@ -345,8 +346,8 @@ impl DataParallel {
         Ok(Part { nodes: tree.nodes, layout, metrics, changed, rows, is_weighted })
     }
 
-    /// Returns the means of the numbers that `f` returns for each of `count` things, such as the batches of an
-    /// evaluation, which the ranks share out. They are the same for any number of ranks. Nothing is recorded.
+    /// Calls `f` for each of `count` items, such as the batches of an evaluation, and returns the means of its results.
+    /// The ranks share the items. The means are the same for any number of ranks. Nothing is recorded.
     ///
     /// # Errors
     /// Those of `f`; [`Error::InvalidArgument`] if `count` is 0; [`Error::Mismatch`], [`Error::Stalled`],
@@ -359,7 +360,7 @@ impl DataParallel {
         let mut tree = Tree::new(count);
         let mut own_part = || {
             if count == 0 {
-                let reason = "there is nothing to take the mean of".to_owned();
+                let reason = "expected at least one item, got 0".to_owned();
                 return Err(Error::InvalidArgument { op: "mean_of", reason });
             }
             for k in part(self.world.rank(), self.world.size(), count) {
@@ -374,7 +375,7 @@ impl DataParallel {
         }
         let operation = Operation::MeanOf;
         let mut world = self.world.state();
-        world.agree(&Claim { count, layout: N as u64, ..Claim::of(operation) })?;
+        world.agree(&Proposal { count, layout: N as u64, ..Proposal::of(operation) })?;
         let layout = [(DType::F64, Shape::from(N))];
         let mean = reduce::mean(&mut world, operation, (count, count as f64), tree.nodes, &layout)?;
         let mean = mean[0].to_vec::<f64>()?;
@@ -382,19 +383,19 @@ impl DataParallel {
     }
 }
 
-/// What a rank has computed of a step.
+/// A rank's contribution to a step.
 struct Part {
     nodes: Vec<Node<Leaf>>,
-    /// dtypes and shapes of a leaf.
+    /// Dtypes and shapes of a leaf's tensors.
     layout: Vec<(DType, Shape)>,
     metrics: Shape,
-    /// The buffers that changed.
+    /// Indices of the buffers that changed.
     changed: Vec<usize>,
     rows: usize,
     is_weighted: bool,
 }
 
-/// A value to be added up: on the CPU, in `F32`, `F64` or `I64`.
+/// Moves a tensor to the CPU and widens it to `F32`, `F64` or `I64`.
 fn host<B: Backend>(x: Tensor<B>) -> Result<Tensor<CpuBackend>> {
     let wide = match x.dtype().is_float() {
         true => x.dtype().at_least_f32(),
@@ -404,7 +405,7 @@ fn host<B: Backend>(x: Tensor<B>) -> Result<Tensor<CpuBackend>> {
     if x.dtype() == wide { Ok(x) } else { x.to_dtype(wide) }
 }
 
-/// True if two tensors have the same memory or, where the host does not see it, the same values.
+/// True if two tensors share their memory. Values are compared where the host cannot see the memory.
 fn is_same<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> bool {
     match (B::host_bytes(a.data()), B::host_bytes(b.data())) {
         (Some(a), Some(b)) => a.as_ptr() == b.as_ptr() && a.len() == b.len(),

@@ -1,4 +1,4 @@
-//! [`Local`]: ranks that are threads of one process.
+//! [`LocalTransport`]: messages between threads of one process.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,15 @@ use crate::backend::cpu::CpuTensor;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// Messages on their way, and who has left.
+/// Messages in flight, and the ranks that have left.
 struct Shared {
-    /// By sender and receiver, of those pairs that have exchanged messages.
+    /// One queue for each pair of sender and receiver that has exchanged a message.
     queues: BTreeMap<[usize; 2], VecDeque<CpuTensor>>,
     has_left: Vec<bool>,
 }
 
-/// One rank among threads. A message is handed over without a copy.
-pub(super) struct Local {
+/// The endpoint of one rank. Messages are passed without a copy.
+pub(super) struct LocalTransport {
     rank: usize,
     size: usize,
     shared: Arc<Mutex<Shared>>,
@@ -31,22 +31,23 @@ struct Expected {
     message: Option<CpuTensor>,
 }
 
-impl Local {
-    /// The ranks of a world of `size`.
-    pub fn ranks(size: usize) -> Vec<Local> {
+impl LocalTransport {
+    /// Returns the endpoints of `size` ranks.
+    pub fn ranks(size: usize) -> Vec<LocalTransport> {
         let (queues, has_left) = (BTreeMap::new(), vec![false; size]);
         let shared = Arc::new(Mutex::new(Shared { queues, has_left }));
-        let rank = |rank| Local { rank, size, shared: Arc::clone(&shared), expected: Vec::new() };
+        let rank =
+            |rank| LocalTransport { rank, size, shared: Arc::clone(&shared), expected: Vec::new() };
         (0..size).map(rank).collect()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
-        // Queues and flags are changed as a whole, so that a panic leaves them valid.
+        // A panic cannot leave a queue or a flag half written.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Transport for Local {
+impl Transport for LocalTransport {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -71,7 +72,7 @@ impl Transport for Local {
 
     fn test(&mut self) -> Result<bool> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        // Senders: a later message does not overtake an earlier one that is missing.
+        // Senders with a missing message: their later messages must wait for it.
         let mut missing = BTreeSet::new();
         for expected in self.expected.iter_mut().filter(|expected| expected.message.is_none()) {
             let &mut Expected { from, dtype, len, .. } = expected;
@@ -81,14 +82,14 @@ impl Transport for Local {
             let queue = shared.queues.get_mut(&[from, self.rank]);
             let Some(message) = queue.and_then(VecDeque::pop_front) else {
                 if shared.has_left[from] {
-                    return Err(Error::Mismatch { rank: from, what: "it has left".to_owned() });
+                    return Err(Error::Mismatch { rank: from, what: "it left".to_owned() });
                 }
                 missing.insert(from);
                 continue;
             };
             if (message.dtype(), message.shape().numel()) != (dtype, len) {
                 let what = format!(
-                    "it sent {} of shape {} where {len} {dtype} were expected",
+                    "expected a message of {len} {dtype}, got {} of shape {}",
                     message.dtype(),
                     message.shape()
                 );
@@ -121,7 +122,7 @@ impl Transport for Local {
     }
 }
 
-impl Drop for Local {
+impl Drop for LocalTransport {
     fn drop(&mut self) {
         let rank = self.rank;
         self.shared().has_left[rank] = true;

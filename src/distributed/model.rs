@@ -1,4 +1,4 @@
-//! The tensors of a model, as ranks exchange them.
+//! The tensors of a model, in the order of their exchange.
 
 use crate::autodiff::gradients::{IdMap, IdSet};
 use crate::backend::Backend;
@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::nn::{Kind, Visit, for_each_tensor, for_each_tensor_mut};
 use crate::tensor::Tensor;
 
-/// A tensor of a model, by its path.
+/// A tensor of a model, with its path.
 pub(super) type Named<B> = (String, Tensor<B>);
 
-/// The parameters, each at its first place.
+/// The trained parameters. Tied parameters are listed once, under their first path.
 pub(super) fn parameters<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named<B>> {
     let mut seen = IdSet::default();
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn buffers<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named
     tensors(model, |_, kind| kind == Kind::Buffer)
 }
 
-/// Parameters that are frozen, or not tracked: no step changes them.
+/// Parameters that are frozen or not tracked. No step changes them.
 pub(super) fn constants<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named<B>> {
     tensors(model, is_constant)
 }
@@ -48,13 +48,13 @@ fn tensors<B: Backend>(
     found
 }
 
-/// All tensors: parameters that are trained, each at its first place, then buffers, then constants.
+/// All tensors: trained parameters, then buffers, then constants.
 pub(super) fn all<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<Named<B>> {
     [parameters(model), buffers(model), constants(model)].concat()
 }
 
-/// Replaces the values of the parameters, in the order of [`parameters`]. Each becomes a new leaf, which tied
-/// handles share.
+/// Replaces the values of the parameters, in the order of [`parameters`]. Each becomes a new leaf; tied parameters
+/// share theirs.
 pub(super) fn set_parameters<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     values: Vec<Tensor<B>>,
@@ -78,8 +78,8 @@ pub(super) fn set_parameters<B: Backend>(
     })
 }
 
-/// Gives the buffers the values that they had.
-pub(super) fn put_back<B: Backend>(
+/// Restores the buffers to their values before the step.
+pub(super) fn restore_buffers<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     before: &[Named<B>],
 ) -> Result<()> {
@@ -87,7 +87,7 @@ pub(super) fn put_back<B: Backend>(
     if values.is_empty() { Ok(()) } else { set_buffers(model, &values) }
 }
 
-/// Replaces the buffers, in the order in which they are visited.
+/// Replaces the values of the buffers, in visiting order.
 pub(super) fn set_buffers<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     values: &[Tensor<B>],
@@ -95,8 +95,7 @@ pub(super) fn set_buffers<B: Backend>(
     set(model, values, |_, kind| kind == Kind::Buffer)
 }
 
-/// Replaces the values of the tensors that are wanted, in the order in which they are visited.
-/// Frozen ones stay frozen.
+/// Replaces the values of the wanted tensors, in visiting order. Frozen parameters stay frozen.
 pub(super) fn set<B: Backend>(
     model: &mut (impl Visit<B> + ?Sized),
     values: &[Tensor<B>],

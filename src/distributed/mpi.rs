@@ -1,4 +1,4 @@
-//! [`Over`]: ranks that are processes started by `mpirun`.
+//! [`MpiTransport`]: messages between processes that `mpirun` started.
 
 use std::sync::Once;
 
@@ -9,13 +9,13 @@ use crate::dtype::{DType, Scalar, for_dtype};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// A message as bytes.
+/// A tensor whose bytes MPI sends or receives.
 struct Message(CpuTensor);
 
 impl AsRef<[u8]> for Message {
     fn as_ref(&self) -> &[u8] {
         for_dtype!(self.0.dtype(), T => {
-            bytemuck::cast_slice(self.0.as_slice::<T>().expect("checked by `send`"))
+            bytemuck::cast_slice(self.0.as_slice::<T>().expect("`send` has made it contiguous"))
         })
     }
 }
@@ -23,14 +23,14 @@ impl AsRef<[u8]> for Message {
 impl AsMut<[u8]> for Message {
     fn as_mut(&mut self) -> &mut [u8] {
         for_dtype!(self.0.dtype(), T => {
-            bytemuck::cast_slice_mut(self.0.as_slice_mut::<T>().expect("made by `receive`"))
+            bytemuck::cast_slice_mut(self.0.as_slice_mut::<T>().expect("`receive` has allocated it"))
         })
     }
 }
 
-/// One rank of an MPI job.
-pub(super) struct Over {
-    /// `None` once it is finished.
+/// The endpoint of one rank of an MPI job.
+pub(super) struct MpiTransport {
+    /// `None` after `finish`.
     mpi: Option<swath_mpi::Mpi<Message>>,
     rank: usize,
     size: usize,
@@ -46,8 +46,8 @@ fn failed(error: swath_mpi::Error) -> Error {
     }
 }
 
-impl Over {
-    /// Starts MPI, and makes a panic of any thread end the process, so that the launcher ends the job.
+impl MpiTransport {
+    /// Starts MPI. From then on, a panic of any thread ends the process, so that the launcher ends the job.
     pub fn start() -> Result<Self> {
         let mpi = swath_mpi::Mpi::start().map_err(failed)?;
         if mpi.size() > 1 {
@@ -63,16 +63,17 @@ impl Over {
             });
         }
         let (rank, size, name) = (mpi.rank(), mpi.size(), mpi.library().to_owned());
-        Ok(Over { mpi: Some(mpi), rank, size, name })
+        Ok(MpiTransport { mpi: Some(mpi), rank, size, name })
     }
 
     fn mpi(&mut self) -> Result<&mut swath_mpi::Mpi<Message>> {
-        let finished = || Error::Transport { op: "mpi", reason: "MPI was finished".to_owned() };
+        let finished =
+            || Error::Transport { op: "mpi", reason: "MPI is already finished".to_owned() };
         self.mpi.as_mut().ok_or_else(finished)
     }
 }
 
-impl Transport for Over {
+impl Transport for MpiTransport {
     fn rank(&self) -> usize {
         self.rank
     }

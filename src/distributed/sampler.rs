@@ -1,13 +1,13 @@
-//! [`DistributedSampler`]: the order of a data set's items.
+//! [`DistributedSampler`]: the order of a data set for all ranks.
 
 use super::tree::part;
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::rng::Rng;
 
-/// The indices of a data set, batch by batch: the same on every rank and for any number of ranks.
-/// [`DataParallel::mean_gradients`](super::DataParallel::mean_gradients) gives each rank its rows of a batch, so that
-/// a rank reads these items only.
+/// Indices of a data set, batch by batch. Every rank gets the same batches, for any number of ranks.
+/// [`DataParallel::mean_gradients`](super::DataParallel::mean_gradients) then gives each rank its rows of a batch, so
+/// a rank reads only these items.
 ///
 /// ```
 /// use swath::distributed::DistributedSampler;
@@ -26,26 +26,26 @@ pub struct DistributedSampler {
 }
 
 impl DistributedSampler {
-    /// Batches of `batch` of the items 0 to `len - 1`, in this order, the last one with the rest.
+    /// Splits the items 0 to `len - 1`, in this order, into batches of `batch`. The last batch has the remainder.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for batches of no items.
+    /// [`Error::InvalidArgument`] if `batch` is 0.
     pub fn new(len: usize, batch: usize) -> Result<Self> {
         if batch == 0 {
-            let reason = "a batch has at least one item".to_owned();
+            let reason = "expected at least one item in a batch, got 0".to_owned();
             return Err(Error::InvalidArgument { op: "DistributedSampler", reason });
         }
         Ok(DistributedSampler { len, batch, seed: None, drops_last: false })
     }
 
-    /// Puts the items in random order, another one in each epoch.
+    /// Shuffles the items, differently in each epoch.
     #[must_use]
     pub fn shuffled(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Leaves out a last batch that is not full: it may have fewer rows than there are micro-batches.
+    /// Drops the last batch if it is not full, because it may have fewer rows than there are micro-batches.
     #[must_use]
     pub fn without_rest(mut self) -> Self {
         self.drops_last = true;
@@ -65,7 +65,7 @@ impl DistributedSampler {
         self.len() == 0
     }
 
-    /// The batches of an epoch. To go on within one, skip those that are done.
+    /// Returns the batches of an epoch. To resume within an epoch, skip the batches already used.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -77,7 +77,7 @@ impl DistributedSampler {
         }))
     }
 
-    /// This rank's items of an epoch, for an evaluation; of the ranks' parts, in their order, the epoch consists.
+    /// Returns this rank's share of an epoch. Concatenated in rank order, the shares are the whole epoch.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

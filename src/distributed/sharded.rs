@@ -1,13 +1,13 @@
-//! [`ShardedOptimizer`]: an optimizer whose state the ranks share out.
+//! [`ShardedOptimizer`]: an optimizer with its state split over the ranks.
 
 use std::collections::BTreeMap;
 
-use super::agreement::{Claim, Hash, Operation};
+use super::agreement::{Hash, Operation, Proposal};
 use super::data_parallel::layout_of;
 use super::model::{parameters, set_parameters};
-use super::reduce::{Pieces, side_by_side};
+use super::reduce::{Unflatten, flatten};
 use super::tree::part;
-use super::world::{World, carried};
+use super::world::{World, pack};
 use crate::autodiff::Gradients;
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
@@ -19,13 +19,12 @@ use crate::optim::{Optimizer, PerParameter, Step, Update};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// An optimizer of which each rank has a share of the state: of R ranks, each steps the R-th part of every
-/// parameter, and then all of them gather the new values. Parameters have the same bits as with the optimizer
-/// alone; the state takes 1/R of the memory.
+/// An optimizer that keeps 1/R of its state on each of R ranks. Each rank steps its slice of every parameter, and an
+/// all-gather then gives every rank the new values. Parameters get the same bits as with the unsharded optimizer.
 ///
-/// The formula must be element-wise, as [`Update::is_elementwise`] says: that of every optimizer of
-/// [`optim`](crate::optim) is. All ranks call [`step`](Optimizer::step) and [`state`](Optimizer::state).
-/// The state is that of the optimizer alone, so that a checkpoint can be loaded by any number of ranks.
+/// The formula must be element-wise ([`Update::is_elementwise`]), as it is for every optimizer of
+/// [`optim`](crate::optim). All ranks must call [`step`](Optimizer::step) and [`state`](Optimizer::state). The state
+/// has the format of the unsharded optimizer, so any number of ranks can load a checkpoint.
 ///
 /// ```
 /// use swath::distributed::{ShardedOptimizer, World};
@@ -45,7 +44,7 @@ pub struct ShardedOptimizer<U, B: Backend = CpuBackend> {
     inner: PerParameter<Sliced<U>, B>,
 }
 
-/// A formula for a slice of a parameter, which takes the shape of the parameter for the slice's.
+/// An update of slices. It gives the formula the shape of the whole parameter.
 #[derive(Debug)]
 struct Sliced<U> {
     update: U,
@@ -99,7 +98,7 @@ impl<B: Backend, U: Update<B>> Update<B> for Sliced<U> {
     }
 }
 
-/// Slices of parameters by the paths of these.
+/// Slices of parameters, with the paths of the parameters.
 struct Slices<B: Backend>(Vec<(String, Tensor<B>)>);
 
 impl<B: Backend> Visit<B> for Slices<B> {
@@ -121,27 +120,28 @@ impl<B: Backend> Visit<B> for Slices<B> {
 }
 
 impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
-    /// An optimizer of these options, without state.
+    /// Returns an optimizer with these options, without state.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] as for [`PerParameter::new`], and for a formula that is not one of elements.
+    /// [`Error::InvalidArgument`] as for [`PerParameter::new`], and for a formula that is not element-wise.
     pub fn new(world: &World, update: U) -> Result<Self> {
         if !update.is_elementwise() {
             let op = update.name();
-            let reason = "its formula needs whole parameters, not slices of them".to_owned();
+            let reason =
+                "expected an element-wise formula; this one needs whole parameters".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         }
         let inner = PerParameter::new(Sliced { update, shapes: BTreeMap::new() })?;
         Ok(ShardedOptimizer { world: world.clone(), inner })
     }
 
-    /// The bytes of this rank's share of the state.
+    /// Bytes of this rank's share of the state.
     pub fn own_bytes(&self) -> usize {
         self.inner.state_bytes()
     }
 
-    /// Hash of the options: of the kernels' ops, or, for a formula without kernel, of its results
-    /// for one element.
+    /// Hashes the options: the ops of the kernels, or, for a formula without a kernel, its results for one
+    /// element.
     fn options(&self, parameters: &[(String, Tensor<B>)]) -> Result<Hash> {
         let update = &self.inner.update().update;
         let mut hash = Hash::new().number(self.inner.learning_rate().to_bits());
@@ -167,21 +167,22 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
         Ok(hash)
     }
 
-    /// This rank's slice of a tensor.
+    /// Returns this rank's slice of a tensor.
     fn slice(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let own = part(self.world.rank(), self.world.size(), x.numel());
         x.detach().reshape(x.numel())?.narrow(0, own.start, own.len())
     }
 
-    /// The tensors of which each rank has a slice; `like` have their dtypes and shapes. All ranks have agreed.
-    fn gathered(
+    /// All-gather: returns whole tensors with the dtypes and shapes of `like`. `own` has this rank's slices. All ranks
+    /// must have agreed on `like`.
+    fn all_gather(
         &self,
         operation: Operation,
         own: Vec<Tensor<B>>,
         like: &[(DType, Shape)],
     ) -> Result<Vec<Tensor<B>>> {
         let (rank, size) = (self.world.rank(), self.world.size());
-        let own = own.iter().map(carried).collect::<Result<Vec<_>>>();
+        let own = own.iter().map(pack).collect::<Result<Vec<_>>>();
         let own = self.world.state().keep_failure(own)?;
         let mut dtypes: Vec<DType> = Vec::new();
         for (dtype, _) in like {
@@ -194,7 +195,7 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
             same.map(|(_, shape)| part(rank, size, shape.numel()).len()).sum()
         };
         let others = || (0..size).filter(|&other| other != rank);
-        let flat: Result<Vec<_>> = dtypes.iter().map(|&dtype| side_by_side(dtype, &own)).collect();
+        let flat: Result<Vec<_>> = dtypes.iter().map(|&dtype| flatten(dtype, &own)).collect();
         let flat = self.world.state().keep_failure(flat)?;
         let (mut sends, mut expected) = (Vec::new(), Vec::new());
         for (&dtype, flat) in dtypes.iter().zip(&flat) {
@@ -204,39 +205,39 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
         let mut received = self.world.state().exchange(operation, sends, expected)?.into_iter();
         let mut ranks: Vec<Vec<Tensor<CpuBackend>>> = Vec::new();
         for flat in flat {
-            let of_rank = |from| match from == rank {
+            let flat_of = |from| match from == rank {
                 true => flat.clone(),
                 false => received.next().expect("as many as expected"),
             };
-            ranks.push((0..size).map(of_rank).collect());
+            ranks.push((0..size).map(flat_of).collect());
         }
         let mut offsets: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut whole = Vec::new();
         for (dtype, shape) in like {
-            let section = dtypes.iter().position(|other| other == dtype).expect("collected above");
+            let bucket = dtypes.iter().position(|other| other == dtype).expect("collected above");
             let mut pieces = Vec::new();
-            for (from, flat) in ranks[section].iter().enumerate() {
+            for (from, flat) in ranks[bucket].iter().enumerate() {
                 let len = part(from, size, shape.numel()).len();
-                let start = offsets.entry((section, from)).or_default();
+                let start = offsets.entry((bucket, from)).or_default();
                 if len > 0 {
                     pieces.push(flat.narrow(0, *start, len)?);
                 }
                 *start += len;
             }
-            let mut pieces = Pieces { slices: &pieces, slice: 0, start: 0 };
-            whole.push(pieces.next(*dtype, shape)?.to_backend()?);
+            let mut tensors = Unflatten { slices: &pieces, slice: 0, start: 0 };
+            whole.push(tensors.next(*dtype, shape)?.to_backend()?);
         }
         Ok(whole)
     }
 
-    /// Steps this rank's slices, and returns them.
+    /// Steps this rank's slices of the parameters, and returns the new values.
     fn own_step(
         &mut self,
         parameters: &[(String, Tensor<B>)],
         grads: &Gradients<B>,
     ) -> Result<Vec<Tensor<B>>> {
         let mut slices = Vec::new();
-        let mut of_slices = Gradients::new();
+        let mut slice_grads = Gradients::new();
         for (path, x) in parameters {
             let gradient = grads.wrt(x).map_err(|error| match error {
                 Error::NoGradient { op, reason } => {
@@ -245,11 +246,11 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
                 error => error,
             })?;
             let slice = self.slice(x)?.contiguous()?.requires_grad();
-            of_slices.accumulate(&slice, self.slice(gradient)?)?;
+            slice_grads.accumulate(&slice, self.slice(gradient)?)?;
             slices.push((path.clone(), slice));
         }
         let mut slices = Slices(slices);
-        self.inner.step(&mut slices, &of_slices)?;
+        self.inner.step(&mut slices, &slice_grads)?;
         Ok(slices.0.into_iter().map(|(_, slice)| slice.detach()).collect())
     }
 }
@@ -268,15 +269,15 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
             self.world.state().report_failure();
         }
         let options = options?;
-        let claim = Claim {
+        let proposal = Proposal {
             layout: layout_of(parameters.iter()).finish(),
             value: options.finish(),
-            ..Claim::of(Operation::ShardedStep)
+            ..Proposal::of(Operation::ShardedStep)
         };
-        self.world.state().agree(&claim)?;
+        self.world.state().agree(&proposal)?;
         let shapes = &mut self.inner.update_mut().shapes;
         for (path, x) in &parameters {
-            // The same on all ranks, which have agreed on the shapes.
+            // All ranks have the same shapes and state, so all of them fail here or none.
             let known = *shapes.entry(path.clone()).or_insert(*x.shape());
             if known != *x.shape() {
                 let reason =
@@ -286,11 +287,11 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
         }
         let own = self.own_step(&parameters, grads);
         match &own {
-            Ok(_) => self.world.state().agree(&claim)?,
+            Ok(_) => self.world.state().agree(&proposal)?,
             Err(_) => self.world.state().report_failure(),
         }
         let like: Vec<_> = parameters.iter().map(|(_, x)| (x.dtype(), *x.shape())).collect();
-        let values = self.gathered(claim.operation, own?, &like)?;
+        let values = self.all_gather(proposal.operation, own?, &like)?;
         drop(parameters);
         set_parameters(model, values)
     }
@@ -303,7 +304,7 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
         self.inner.set_learning_rate(rate);
     }
 
-    /// The state of all ranks, gathered: all of them call it.
+    /// Gathers the state of all ranks. Every rank must call it.
     fn state(&self) -> Result<Vec<(String, Tensor<B>)>> {
         let mut state = self.inner.state()?;
         let is_slice = |(_, x): &&mut (String, Tensor<B>)| x.rank() > 0;
@@ -317,9 +318,11 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
             .iter()
             .fold(Hash::new(), |hash, (name, _)| hash.bytes(name.as_bytes()).shape(&shape(name)));
         let operation = Operation::ShardedState;
-        self.world.state().agree(&Claim { layout: names.finish(), ..Claim::of(operation) })?;
+        self.world
+            .state()
+            .agree(&Proposal { layout: names.finish(), ..Proposal::of(operation) })?;
         let own = slices.iter().map(|(_, x)| x.clone()).collect();
-        for ((_, x), whole) in slices.into_iter().zip(self.gathered(operation, own, &like)?) {
+        for ((_, x), whole) in slices.into_iter().zip(self.all_gather(operation, own, &like)?) {
             *x = whole;
         }
         Ok(state)

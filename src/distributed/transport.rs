@@ -1,64 +1,64 @@
-//! [`Transport`]: what carries messages between ranks.
+//! [`Transport`]: the trait that carries messages between ranks.
 
 use crate::backend::cpu::CpuTensor;
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// Carries messages between the ranks of a world. Implement it to train over another network than those of
-/// [`World`](super::World).
+/// Carries messages between the ranks of a world. Implement it to train over a network that [`World`](super::World)
+/// does not support.
 ///
-/// Messages from one rank to another arrive in the order in which they were sent. A message is a contiguous
-/// tensor; its receiver knows its dtype and number of elements. Nothing waits but [`Transport::finish`]: the
-/// [`World`](super::World) asks [`Transport::test`] again and again, and gives up after its deadline.
+/// Messages from one rank to another arrive in the order of their sending. A message is a contiguous
+/// tensor, and its receiver knows its dtype and number of elements. Only [`Transport::finish`] may block: the
+/// [`World`](super::World) polls [`Transport::test`], and gives up after its deadline.
 pub trait Transport: Send {
-    /// The number of this process or thread among the ranks, from 0.
+    /// The rank of this process or thread, from 0.
     fn rank(&self) -> usize;
 
     /// The number of ranks.
     fn size(&self) -> usize;
 
-    /// What carries the messages, for people: `threads of this process`, `Open MPI v4.1.4`.
+    /// A description for people, such as `threads of this process` or `Open MPI v4.1.4`.
     fn name(&self) -> String;
 
-    /// Begins to send. The transport holds the message until it has been sent.
+    /// Starts to send a message. The transport keeps the message until it has been sent.
     ///
     /// # Errors
     /// [`Error::Transport`](crate::Error::Transport).
     fn send(&mut self, to: usize, message: CpuTensor) -> Result<()>;
 
-    /// Begins to receive a message with one axis of `len` elements.
+    /// Starts to receive a message with one axis of `len` elements.
     ///
     /// # Errors
     /// [`Error::Transport`](crate::Error::Transport), [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     fn receive(&mut self, from: usize, dtype: DType, len: usize) -> Result<()>;
 
-    /// Goes on with what has begun, without waiting. True once all of it is done.
+    /// Makes progress without blocking. Returns true once all sends and receives are complete.
     ///
     /// # Errors
     /// [`Error::Transport`](crate::Error::Transport) for a failure;
-    /// [`Error::Mismatch`](crate::Error::Mismatch) if a message has another dtype or length, or its sender has
-    /// left.
+    /// [`Error::Mismatch`](crate::Error::Mismatch) if a message does not have the expected dtype and length, or its
+    /// sender has left.
     fn test(&mut self) -> Result<bool>;
 
-    /// After [`Transport::test`] has returned true: the received messages, in the order in which their receipt
-    /// began.
+    /// Returns the received messages, in the order of the calls of [`Transport::receive`]. Called after
+    /// [`Transport::test`] has returned true.
     fn take(&mut self) -> Vec<CpuTensor>;
 
-    /// A rank whose message has not arrived.
+    /// Returns a rank whose message has not arrived.
     fn waiting_for(&self) -> Option<usize>;
 
-    /// True if ranks have to end together: the last handle of a world then waits for the others. Where a rank may
-    /// go at any time, [`Transport::test`] of another finds out.
+    /// True if all ranks must end together: dropping the last handle of a world then waits for the other ranks. If
+    /// false, a rank may leave at any time, and [`Transport::test`] of the others reports it.
     fn ends_together(&self) -> bool {
         true
     }
 
-    /// Ends the use of the transport in good order, after all ranks have agreed to end.
+    /// Shuts the transport down, after all ranks have agreed to end.
     ///
     /// # Errors
     /// [`Error::Transport`](crate::Error::Transport).
     fn finish(&mut self) -> Result<()>;
 
-    /// Ends the whole job, if it consists of processes.
+    /// Ends the whole job, if its ranks are processes.
     fn abort(&mut self);
 }

@@ -1,13 +1,13 @@
-//! A sum over micro-batches, in an order that depends on their number alone.
+//! A sum over micro-batches. The order of the additions depends only on the number of micro-batches.
 //!
 //! ```text
 //! level 2             0 … 3                    node (level, k) is the sum of the leaves
-//! level 1       0, 1         2, 3        4     [k · 2^level, (k + 1) · 2^level); one without a
-//! level 0     0      1     2      3      4     neighbour on its right passes up as it is
+//! level 1       0, 1         2, 3        4     [k · 2^level, (k + 1) · 2^level); a node without
+//! level 0     0      1     2      3      4     a right neighbour moves up unchanged
 //! ```
 //!
-//! A rank adds its own leaves as far as they fill nodes; whoever adds up the nodes of all ranks, from left to
-//! right, does the remaining additions of the same tree.
+//! Each rank first adds the nodes that its own leaves fill. The nodes of all ranks, added from left to right, then
+//! complete the same tree.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) struct Node<V> {
     pub value: V,
 }
 
-/// The largest nodes that the leaves added so far make, from left to right.
+/// The largest complete nodes of the leaves added so far, from left to right.
 #[derive(Debug)]
 pub(super) struct Tree<V> {
     leaves: usize,
@@ -29,27 +29,27 @@ pub(super) struct Tree<V> {
 }
 
 impl<V> Tree<V> {
-    /// A tree over so many leaves, of which none has been added.
+    /// Returns a tree for this number of leaves, without any of them.
     pub fn new(leaves: usize) -> Self {
         Tree { leaves, nodes: Vec::new() }
     }
 
-    /// Adds a leaf, to the right of those before.
+    /// Adds leaf `k`, the one after the last leaf added.
     pub fn leaf(&mut self, k: usize, value: V, add: impl FnMut(V, V) -> Result<V>) -> Result<()> {
         self.node(Node { level: 0, k, value }, add)
     }
 
-    /// Adds a node, to the right of those before.
+    /// Adds a node, the one to the right of the last node added.
     pub fn node(&mut self, node: Node<V>, mut add: impl FnMut(V, V) -> Result<V>) -> Result<()> {
         let Node { mut level, mut k, mut value } = node;
         while k > 0 || 1 << level < self.leaves {
             if k % 2 == 1 {
                 let is_left = |left: &mut Node<V>| left.level == level && left.k + 1 == k;
-                // The left neighbour may be another rank's.
+                // The left neighbour may belong to another rank.
                 let Some(left) = self.nodes.pop_if(is_left) else { break };
                 value = add(left.value, value)?;
             } else if (k + 1) << level < self.leaves {
-                // The right neighbour is still to come.
+                // The right neighbour has not been added yet.
                 break;
             }
             (level, k) = (level + 1, k / 2);
@@ -58,7 +58,7 @@ impl<V> Tree<V> {
         Ok(())
     }
 
-    /// The sum, if all leaves have been added.
+    /// Returns the sum if all leaves have been added.
     pub fn sum(mut self) -> Option<V> {
         let root = self.nodes.pop()?;
         let is_whole = self.nodes.is_empty() && root.k == 0 && 1 << root.level >= self.leaves;
@@ -66,7 +66,7 @@ impl<V> Tree<V> {
     }
 }
 
-/// The nodes that some consecutive leaves make.
+/// Returns the nodes that consecutive leaves fill.
 pub(super) fn nodes_of(leaves: usize, own: Range<usize>) -> Vec<Node<()>> {
     let mut tree = Tree::new(leaves);
     for k in own {
@@ -75,7 +75,7 @@ pub(super) fn nodes_of(leaves: usize, own: Range<usize>) -> Vec<Node<()>> {
     tree.nodes
 }
 
-/// The part of `count` things that a rank has: consecutive, as many as others' or one more or less.
+/// Returns a rank's share of `count` items: a range. The shares differ in length by one at most.
 pub(super) fn part(rank: usize, size: usize, count: usize) -> Range<usize> {
     let start = |rank: usize| (rank as u128 * count as u128 / size as u128) as usize;
     start(rank)..start(rank + 1)
@@ -85,8 +85,8 @@ pub(super) fn part(rank: usize, size: usize, count: usize) -> Range<usize> {
 mod tests {
     use super::*;
 
-    /// The sum as a text with its parentheses, by the definition: halves of the smallest power of two that
-    /// holds all leaves.
+    /// Writes the sum with parentheses, by its definition: split at halves of the smallest power of two that covers
+    /// all leaves.
     fn defined(range: Range<usize>, span: usize) -> String {
         match range.len() {
             1 => range.start.to_string(),
@@ -124,10 +124,10 @@ mod tests {
                     for k in own.clone() {
                         tree.leaf(k, k.to_string(), join).unwrap();
                     }
-                    let places: Vec<_> = tree.nodes.iter().map(|n| (n.level, n.k)).collect();
+                    let found: Vec<_> = tree.nodes.iter().map(|n| (n.level, n.k)).collect();
                     let expected = nodes_of(leaves, own);
                     let expected: Vec<_> = expected.iter().map(|n| (n.level, n.k)).collect();
-                    assert_eq!(places, expected);
+                    assert_eq!(found, expected);
                     for node in tree.nodes {
                         all.node(node, join).unwrap();
                     }

@@ -1,11 +1,11 @@
-//! [`World`]: the ranks that train together, and what they do together.
+//! [`World`]: the ranks that train together, and their collective operations.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::agreement::{self, Claim, Hash, Operation, WORDS};
-use super::local::Local;
+use super::agreement::{self, Hash, Operation, Proposal, WORDS};
+use super::local::LocalTransport;
 use super::reduce;
 use super::transport::Transport;
 use super::tree::Node;
@@ -15,25 +15,25 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// How long an operation waits for other ranks, if [`World::with_deadline`] does not say.
+/// How long an operation waits for other ranks unless [`World::with_deadline`] sets another limit.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// The most ranks of [`World::local`]; each is to be a thread.
+/// Maximum number of ranks of [`World::local`], which are threads.
 const MAX_RANKS: usize = 1 << 16;
-/// Waiting spins for so long, giving way to other threads, and sleeps between looks after that.
+/// A waiting rank first polls for `SPIN`, yielding to other threads, and then sleeps for `NAP` between polls.
 const SPIN: Duration = Duration::from_millis(20);
 const NAP: Duration = Duration::from_micros(200);
 
 /// The ranks that train together: processes of an MPI job, or threads of one process. Clones are handles of the
 /// same rank.
 ///
-/// Every method that moves data is called by all ranks, in the same order. Before anything is moved the ranks
-/// agree on what they are about to do, so that a difference between them is an error on all of them:
-/// [`Error::Mismatch`] names the rank. A rank that does not answer within the deadline is
-/// [`Error::Stalled`], after which the world cannot be used. None of these methods hangs.
+/// All ranks must call the methods that move data, in the same order. Before anything is moved, the ranks agree on
+/// the operation. If one of them differs, all of them return [`Error::Mismatch`], which names that rank. If a rank
+/// does not answer within the deadline, the others return [`Error::Stalled`], and the world cannot be used any more.
+/// None of these methods hangs.
 ///
-/// When the last handle is dropped, an MPI process takes leave of the others and waits for them, at most until the
-/// deadline. An error of a world, or a panic, is not waited with: leave `main` with the error, and the launcher ends
-/// the other processes.
+/// When the last handle is dropped, an MPI process waits for the other ranks to drop theirs, at most until the
+/// deadline. After an error or panic, drop does not wait. Return the error from `main`; the launcher then ends the
+/// other processes.
 ///
 /// ```
 /// use swath::distributed::World;
@@ -60,32 +60,32 @@ pub struct World {
     state: Arc<Mutex<State>>,
 }
 
-/// The transport and what has happened to it.
+/// The transport, and the error that has ended its use.
 pub(super) struct State {
     transport: Box<dyn Transport>,
     deadline: Duration,
-    /// The error after which nothing can be done together.
+    /// The first error after which the world cannot be used.
     failed: Option<Error>,
 }
 
-/// A message to be received: its sender, dtype and number of elements.
+/// A message to receive: its sender, dtype and number of elements.
 pub(super) type Expected = (usize, DType, usize);
 
 impl World {
-    /// The ranks of a world of `size` threads, which need not exist yet: give each of them one. For tests, and
-    /// for machines with many sockets. Messages are handed over without a copy.
+    /// Returns the ranks of a world of `size` threads; move each into its thread. Useful for tests, and on machines
+    /// with many sockets. Messages are passed without a copy.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no rank, and for more than 65,536.
+    /// [`Error::InvalidArgument`] unless there are 1 to 65,536 ranks.
     pub fn local(size: usize) -> Result<Vec<World>> {
         if !(1..=MAX_RANKS).contains(&size) {
             let reason = format!("expected 1 to {MAX_RANKS} ranks, got {size}");
             return Err(Error::InvalidArgument { op: "World::local", reason });
         }
-        Ok(Local::ranks(size).into_iter().map(World::over).collect())
+        Ok(LocalTransport::ranks(size).into_iter().map(World::over).collect())
     }
 
-    /// A world over a transport.
+    /// Returns a world that uses this transport.
     pub fn over(transport: impl Transport + 'static) -> World {
         let (rank, size) = (transport.rank(), transport.size());
         let transport: Box<dyn Transport> = Box::new(transport);
@@ -93,30 +93,30 @@ impl World {
         World { rank, size, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The processes that `mpirun` (or `srun`, `mpiexec`) started; a single rank if the program was started
-    /// by itself. Call it once, at the start of the program: MPI cannot be started again.
+    /// Joins the processes that `mpirun` (or `srun`, `mpiexec`) started. Without a launcher, there is one rank. Call
+    /// it once, at the start of the program, because MPI cannot be started again.
     ///
-    /// From then on, a panic of any thread ends the process, so that the launcher ends the job instead of leaving
-    /// the others waiting.
+    /// From then on, a panic of any thread ends the process. The launcher then ends the job, so the other ranks do not
+    /// wait.
     ///
     /// # Errors
-    /// [`Error::WrongLauncher`] if the launcher belongs to another MPI library than the program;
-    /// [`Error::Transport`] if the program was built without MPI, if MPI does not start or was started before.
+    /// [`Error::WrongLauncher`] if launcher and program use different MPI libraries; [`Error::Transport`] if the
+    /// program was built without MPI, or MPI does not start, or was started before.
     #[cfg(feature = "mpi")]
     pub fn mpi() -> Result<World> {
-        super::mpi::Over::start().map(World::over)
+        super::mpi::MpiTransport::start().map(World::over)
     }
 
-    /// Sets how long an operation waits for other ranks, 120 s by default. It must exceed what one rank may do
-    /// alone in the meantime, such as to write a checkpoint; with [`Duration::MAX`] there is no
-    /// limit. It counts for all handles of this rank.
+    /// Sets how long an operation waits for other ranks, 120 s by default. Choose it longer than any work that one rank
+    /// does alone, such as writing a checkpoint. [`Duration::MAX`] means no limit. The deadline applies to all handles
+    /// of this rank.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> World {
         self.state().deadline = deadline;
         self
     }
 
-    /// The number of this rank, from 0.
+    /// The index of this rank, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -126,7 +126,7 @@ impl World {
         self.size
     }
 
-    /// True on rank 0, which prints and writes files.
+    /// True on rank 0, the one that should print and write files.
     pub fn is_root(&self) -> bool {
         self.rank == 0
     }
@@ -136,10 +136,10 @@ impl World {
     /// # Errors
     /// [`Error::Mismatch`], [`Error::Stalled`], [`Error::Transport`].
     pub fn barrier(&self) -> Result<()> {
-        self.state().agree(&Claim::of(Operation::Barrier))
+        self.state().agree(&Proposal::of(Operation::Barrier))
     }
 
-    /// Fails on every rank unless all of them pass the same value: a seed, a hash of the data.
+    /// Fails on every rank unless all ranks pass the same value, such as a seed or a hash of the data.
     ///
     /// ```
     /// use swath::distributed::World;
@@ -148,49 +148,48 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Mismatch`] with the first rank whose value is not that of rank 0; [`Error::Stalled`],
+    /// [`Error::Mismatch`] with the first rank that differs from rank 0; [`Error::Stalled`],
     /// [`Error::Transport`].
     pub fn agree(&self, value: u64) -> Result<()> {
-        self.state().agree(&Claim { value, ..Claim::of(Operation::Agree) })
+        self.state().agree(&Proposal { value, ..Proposal::of(Operation::Agree) })
     }
 
-    /// Returns the values that `x` has on rank 0. Shape and dtype are the same on all ranks. The result is not
-    /// tracked.
+    /// Returns rank 0's values of `x`. Shape and dtype must be the same on all ranks. The result is not tracked.
     ///
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn broadcast<B: Backend>(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        let own = carried(x)?;
-        self.like(Operation::Broadcast, x)?;
+        let own = pack(x)?;
+        self.agree_on(Operation::Broadcast, x)?;
         let sent = self.state().broadcast(vec![own])?.pop();
-        restored(x, sent.expect("as many as were passed"))
+        unpack(x, sent.expect("as many as were passed"))
     }
 
-    /// Returns the tensors of all ranks, in their order. Shape and dtype are the same on all ranks. The results
+    /// Returns the tensors of all ranks, in rank order. Shape and dtype must be the same on all ranks. The results
     /// are not tracked.
     ///
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn all_gather<B: Backend>(&self, x: &Tensor<B>) -> Result<Vec<Tensor<B>>> {
-        let own = carried(x)?;
-        self.like(Operation::Gather, x)?;
+        let own = pack(x)?;
+        self.agree_on(Operation::Gather, x)?;
         let (dtype, len) = (own.dtype(), own.numel());
         let others = (0..self.size).filter(|&rank| rank != self.rank);
         let sends = others.clone().map(|rank| (rank, own.clone())).collect();
         let expected = others.map(|rank| (rank, dtype, len)).collect();
         let mut all = self.state().exchange(Operation::Gather, sends, expected)?;
         all.insert(self.rank, own);
-        all.into_iter().map(|part| restored(x, part)).collect()
+        all.into_iter().map(|part| unpack(x, part)).collect()
     }
 
-    /// Returns the tensors of all ranks on rank 0, and `None` on the others. Shape and dtype are the same on
+    /// Returns the tensors of all ranks on rank 0, and `None` on the others. Shape and dtype must be the same on
     /// all ranks. The results are not tracked.
     ///
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn gather<B: Backend>(&self, x: &Tensor<B>) -> Result<Option<Vec<Tensor<B>>>> {
-        let own = carried(x)?;
-        self.like(Operation::Gather, x)?;
+        let own = pack(x)?;
+        self.agree_on(Operation::Gather, x)?;
         if !self.is_root() {
             self.state().exchange(Operation::Gather, vec![(0, own)], Vec::new())?;
             return Ok(None);
@@ -198,71 +197,68 @@ impl World {
         let expected = (1..self.size).map(|rank| (rank, own.dtype(), own.numel())).collect();
         let others = self.state().exchange(Operation::Gather, Vec::new(), expected)?;
         let all = [own].into_iter().chain(others);
-        all.map(|part| restored(x, part)).collect::<Result<_>>().map(Some)
+        all.map(|part| unpack(x, part)).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns the sum of the tensors of all ranks, on each of them, with the same bits. Shape and dtype (a float) are
-    /// the same on all ranks. Additions are made in a tree over the ranks, so that rounding depends on their number;
-    /// [`DataParallel`](super::DataParallel) is for sums that do not. The result is not tracked.
+    /// Returns the sum of the tensors of all ranks, with the same bits on each of them. Shape and dtype (a float) must
+    /// be the same on all ranks. The additions form a tree over the ranks, so rounding depends on the number of ranks;
+    /// with [`DataParallel`](super::DataParallel) it does not. The result is not tracked.
     ///
     /// # Errors
-    /// [`Error::UnsupportedDType`] for other dtypes than floats; [`Error::Mismatch`] if shapes or dtypes differ;
+    /// [`Error::UnsupportedDType`] for a dtype that is not a float; [`Error::Mismatch`] if shapes or dtypes differ;
     /// [`Error::Stalled`], [`Error::Transport`].
     pub fn sum<B: Backend>(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let (op, dtype, shape) = ("sum", x.dtype(), *x.shape());
         if !dtype.is_float() {
             return Err(Error::UnsupportedDType { op, dtype, shape });
         }
-        let own = carried(x)?.to_dtype(dtype.at_least_f32())?;
-        self.like(Operation::Sum, x)?;
+        let own = pack(x)?.to_dtype(dtype.at_least_f32())?;
+        self.agree_on(Operation::Sum, x)?;
         let layout = [(own.dtype(), *own.shape())];
         let node = Node { level: 0, k: self.rank, value: vec![own] };
         let count = (self.size, 1.0);
         let sum = reduce::mean(&mut self.state(), Operation::Sum, count, vec![node], &layout)?;
-        restored(x, sum.into_iter().next().expect("as many as were passed"))
+        unpack(x, sum.into_iter().next().expect("as many as were passed"))
     }
 
-    /// Ends the whole MPI job, with a failure. Ranks that are threads get an error at their next operation. Waits while
-    /// another thread of this rank is in an operation.
+    /// Ends the whole MPI job with a failure. Ranks that are threads get an error at their next operation. Blocks while
+    /// another thread of this rank runs an operation.
     pub fn abort(&self) {
         self.state().transport.abort();
     }
 
-    /// Agrees on an operation on tensors like `x`.
-    fn like<B: Backend>(&self, operation: Operation, x: &Tensor<B>) -> Result<()> {
+    /// Agrees on an operation on tensors with the dtype and shape of `x`.
+    fn agree_on<B: Backend>(&self, operation: Operation, x: &Tensor<B>) -> Result<()> {
         let layout = Hash::new().bytes(x.dtype().name().as_bytes()).shape(x.shape()).finish();
-        self.state().agree(&Claim { layout, ..Claim::of(operation) })
+        self.state().agree(&Proposal { layout, ..Proposal::of(operation) })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in the middle of an operation ends the process, or leaves a rank that the others find stalled.
+        // After a panic within an operation, the process ends or the other ranks report this one as stalled.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A tensor as the message that carries it: on the CPU, with one axis; a `Bool` as `U8`.
-pub(super) fn carried<B: Backend>(x: &Tensor<B>) -> Result<Tensor<CpuBackend>> {
+/// Converts a tensor to a message: on the CPU, with one axis, `Bool` as `U8`.
+pub(super) fn pack<B: Backend>(x: &Tensor<B>) -> Result<Tensor<CpuBackend>> {
     let x: Tensor<CpuBackend> = x.detach().to_backend()?;
     let x = if x.dtype() == DType::Bool { x.to_dtype(DType::U8)? } else { x };
     x.reshape(x.numel())?.contiguous()
 }
 
-/// A message as a tensor like `x`.
-pub(super) fn restored<B: Backend>(
-    x: &Tensor<B>,
-    message: Tensor<CpuBackend>,
-) -> Result<Tensor<B>> {
+/// Converts a message to a tensor with the dtype and shape of `x`.
+pub(super) fn unpack<B: Backend>(x: &Tensor<B>, message: Tensor<CpuBackend>) -> Result<Tensor<B>> {
     message.to_dtype(x.dtype())?.reshape(*x.shape())?.to_backend()
 }
 
 impl State {
     /// The rank, and the number of ranks.
-    pub fn place(&self) -> (usize, usize) {
+    pub fn rank_and_size(&self) -> (usize, usize) {
         (self.transport.rank(), self.transport.size())
     }
 
-    /// Fails on all ranks unless their claims are equal.
-    pub fn agree(&mut self, claim: &Claim) -> Result<()> {
+    /// Fails on all ranks unless all proposals are equal.
+    pub fn agree(&mut self, proposal: &Proposal) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -270,40 +266,40 @@ impl State {
         if size == 1 {
             return Ok(());
         }
-        let own = claim.words();
+        let own = proposal.words();
         let result = match rank {
-            0 => self.decide(own, claim.operation),
+            0 => self.decide_for_all(own, proposal.operation),
             _ => {
                 let sends = vec![(0, Tensor::from_data(agreement::message(own)?))];
                 let expected = vec![(0, DType::I64, WORDS)];
-                // Rank 0 says who has stalled, if it is another.
+                // Wait longer than rank 0 does, so that it can name another rank that stalled.
                 let grace = self.deadline / 4 + Duration::from_secs(1);
                 let deadline = self.deadline.saturating_add(grace);
-                self.wait(claim.operation, sends, expected, deadline)
-                    .and_then(|verdict| agreement::words(verdict[0].data()))
+                self.wait(proposal.operation, sends, expected, deadline)
+                    .and_then(|decision| agreement::words(decision[0].data()))
             }
         };
-        let verdict = match result {
+        let decision = match result {
             Err(Error::Mismatch { rank, .. }) => agreement::has_left(rank),
             result => result?,
         };
-        let outcome = agreement::outcome(verdict, claim);
-        if agreement::is_final(verdict) {
+        let outcome = agreement::outcome(decision, proposal);
+        if agreement::is_final(decision) {
             self.failed = outcome.clone().err();
         }
         outcome
     }
 
-    /// Reads the claims of the others, and tells them the verdict.
-    fn decide(&mut self, own: [i64; WORDS], operation: Operation) -> Result<[i64; WORDS]> {
+    /// Receives the proposals of the other ranks, and sends them the decision.
+    fn decide_for_all(&mut self, own: [i64; WORDS], operation: Operation) -> Result<[i64; WORDS]> {
         let size = self.transport.size();
         let expected = (1..size).map(|rank| (rank, DType::I64, WORDS)).collect();
-        let claims = self.wait(operation, Vec::new(), expected, self.deadline);
-        let verdict = match &claims {
-            Ok(claims) => {
-                let others = claims.iter().map(|claim| agreement::words(claim.data()));
+        let proposals = self.wait(operation, Vec::new(), expected, self.deadline);
+        let decision = match &proposals {
+            Ok(proposals) => {
+                let others = proposals.iter().map(|proposal| agreement::words(proposal.data()));
                 let all: Result<Vec<_>> = [Ok(own)].into_iter().chain(others).collect();
-                agreement::verdict(&all?)
+                agreement::decide(&all?)
             }
             Err(Error::Stalled { waiting_for, seconds, .. }) => {
                 agreement::stalled(*waiting_for, *seconds)
@@ -312,14 +308,14 @@ impl State {
             Err(error) => return Err(error.clone()),
         };
         for rank in 1..size {
-            let sent = self.transport.send(rank, agreement::message(verdict)?);
-            if claims.is_ok() {
+            let sent = self.transport.send(rank, agreement::message(decision)?);
+            if proposals.is_ok() {
                 sent?;
             }
         }
-        match claims {
+        match proposals {
             Ok(_) => drop(self.complete(operation, self.deadline)?),
-            // A receipt is still open: the messages leave while this is asked, or not at all.
+            // A receive is still pending, so completion cannot be awaited: poll for a while to get the sends out.
             Err(_) => {
                 let start = Instant::now();
                 while start.elapsed() < SPIN && self.transport.test().is_ok() {
@@ -327,16 +323,16 @@ impl State {
                 }
             }
         }
-        Ok(verdict)
+        Ok(decision)
     }
 
     /// Tells the others that this rank's part of an operation failed.
     pub fn report_failure(&mut self) {
         // The caller has an error to return.
-        let _ = self.agree(&Claim::of(Operation::Failure));
+        let _ = self.agree(&Proposal::of(Operation::Failure));
     }
 
-    /// Sends and receives; all ranks have agreed on it. The received messages are in the order of `expected`.
+    /// Sends and receives what all ranks have agreed on. Returns the messages in the order of `expected`.
     pub fn exchange(
         &mut self,
         operation: Operation,
@@ -357,8 +353,8 @@ impl State {
         Ok(self.keep_failure(result)?.into_iter().map(Tensor::from_data).collect())
     }
 
-    /// Passes on a result of what ranks had agreed to do. After an error the others still expect messages of this rank,
-    /// which must send no others.
+    /// Returns `result`, the outcome of an agreed operation. An error is kept: the others still expect this operation's
+    /// messages from this rank, so it must not send any other.
     pub fn keep_failure<R>(&mut self, result: Result<R>) -> Result<R> {
         if let Err(error) = &result {
             self.failed.get_or_insert(error.clone());
@@ -380,7 +376,7 @@ impl State {
         Ok(())
     }
 
-    /// Waits until everything that has begun is done, at most until the deadline.
+    /// Waits until all sends and receives are complete, at most until the deadline.
     fn complete(&mut self, operation: Operation, deadline: Duration) -> Result<Vec<CpuTensor>> {
         let start = Instant::now();
         while !self.transport.test()? {
@@ -398,7 +394,7 @@ impl State {
         Ok(self.transport.take())
     }
 
-    /// Returns the messages of rank 0. They pass along a binomial tree: a rank has them from the one without
+    /// Returns the messages of rank 0. They are sent along a binomial tree: a rank receives from the rank that lacks
     /// its highest bit.
     pub fn broadcast(
         &mut self,
@@ -421,11 +417,11 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        // After an error, or while a panic passes, nothing waits: the others find out.
+        // After an error or in a panic, do not wait. The other ranks will notice.
         if self.failed.is_some() || std::thread::panicking() || !self.transport.ends_together() {
             return;
         }
-        if self.agree(&Claim::of(Operation::End)).is_ok() {
+        if self.agree(&Proposal::of(Operation::End)).is_ok() {
             let _ = self.transport.finish();
         }
     }
@@ -437,8 +433,8 @@ impl fmt::Debug for World {
     }
 }
 
-/// One line: the rank, the number of ranks, the transport, and, if the launcher has bound the rank to fewer, the
-/// number of CPUs.
+/// One line: the rank, the number of ranks, the transport, and a warning if the launcher has bound the rank to one
+/// CPU.
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rank {} of {}, {}", self.rank, self.size, self.state().transport.name())?;

@@ -1,4 +1,4 @@
-//! Joining, cutting and repeating tensors, and reordering their elements.
+//! Operations that join, split and repeat tensors, and move their elements.
 
 use std::borrow::Borrow;
 
@@ -15,12 +15,12 @@ use crate::shape::{Axes, Axis, AxisSet, Shape};
 use super::index::borrowed;
 use super::{PadMode, Tensor};
 
-/// Extents of the parts that [`Tensor::split`] makes: `2`, `[1, 3]`, a vector or a slice.
+/// Extents of the parts of [`Tensor::split`]: `2`, `[1, 3]`, a vector or a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SplitSizes {
-    /// Every part has this extent; the last may have fewer elements.
+    /// The extent of every part; the last may be smaller.
     Every(usize),
-    /// The extents of the parts, which add up to that of the axis.
+    /// The extent of each part. Their sum is the extent of the axis.
     Each(Vec<usize>),
 }
 
@@ -41,7 +41,7 @@ macro_rules! split_sizes_from {
 }
 split_sizes_from! { [] &[usize]; [] Vec<usize>; [const N: usize] [usize; N]; [const N: usize] &[usize; N]; }
 
-/// Numbers of elements by which [`Tensor::roll`] moves others: `1`, `-2`, `[1, -2]`, a slice.
+/// Distances of [`Tensor::roll`]: `1`, `-2`, `[1, -2]`, or a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shifts(SmallVec<[i64; 4]>);
 
@@ -68,7 +68,7 @@ macro_rules! shifts_from {
 }
 shifts_from!(i32 i64 isize);
 
-/// Parts that are cut from a tensor are views of it.
+/// Parts of a tensor are views of it.
 impl<B: Backend> Tensor<B> {
     /// Joins tensors of one shape along a new axis before `axis`; −1 appends it.
     ///
@@ -103,8 +103,8 @@ impl<B: Backend> Tensor<B> {
         joined().map_err(|error| error.named(op))
     }
 
-    /// Cuts an axis into parts of the given extent, of which the last may be shorter, or of the extents of a list. An
-    /// empty axis gives one empty part. The gradients of all parts are joined in one pass.
+    /// Splits an axis into parts of the given extent (the last may be smaller), or of the extents in a list. An empty
+    /// axis gives one empty part. The backward pass joins the gradients of all parts in one pass.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -117,8 +117,8 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AxisOutOfRange`]; [`Error::InvalidArgument`] for parts of no elements, or if the extents of a list do
-    /// not add up to that of the axis; [`Error::OutOfMemory`] for too many parts.
+    /// [`Error::AxisOutOfRange`]; [`Error::InvalidArgument`] for parts of extent 0, or if the extents in a list do not
+    /// add up to the extent of the axis; [`Error::OutOfMemory`] for too many parts.
     pub fn split(&self, sizes: impl Into<SplitSizes>, axis: impl Into<Axis>) -> Result<Vec<Self>> {
         B::engine_split(self, sizes.into(), axis.into())
     }
@@ -126,10 +126,10 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn split_body(x: &Tensor<B>, sizes: SplitSizes, axis: Axis) -> Result<Vec<Self>> {
         let op = "split";
         let axis = axis.resolve(op, x.shape())?;
-        let dim = x.dims()[axis];
+        let (dim, shape) = (x.dims()[axis], x.shape());
         match sizes {
             SplitSizes::Every(0) if dim > 0 => {
-                let reason = format!("parts of 0 elements of axis {axis} of shape {}", x.shape());
+                let reason = format!("parts of axis {axis} of shape {shape} have 0 elements");
                 Err(Error::InvalidArgument { op, reason })
             }
             SplitSizes::Every(size) => {
@@ -139,10 +139,8 @@ impl<B: Backend> Tensor<B> {
             SplitSizes::Each(sizes) => {
                 let total = sizes.iter().fold(0usize, |sum, &size| sum.saturating_add(size));
                 if total != dim {
-                    let shape = x.shape();
-                    let reason = format!(
-                        "parts of {total} elements in all, of axis {axis} of shape {shape}"
-                    );
+                    let reason =
+                        format!("parts of axis {axis} of shape {shape} have {total} elements");
                     return Err(Error::InvalidArgument { op, reason });
                 }
                 x.cut(axis, sizes.len(), |i| sizes[i])
@@ -150,7 +148,7 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// The axis as `count` parts, of `size(i)` elements each.
+    /// Splits an axis into `count` parts; part i has `size(i)` elements.
     fn cut(&self, axis: usize, count: usize, size: impl Fn(usize) -> usize) -> Result<Vec<Self>> {
         let mut parts = reserved("split", count)?;
         let mut start = 0;
@@ -161,8 +159,8 @@ impl<B: Backend> Tensor<B> {
         Ok(parts)
     }
 
-    /// Cuts an axis into at most `count` parts of one extent, of which the last may be shorter: PyTorch's `chunk`. There
-    /// are fewer parts if that many elements suffice.
+    /// Splits an axis into at most `count` parts of equal extent; the last may be smaller. There are fewer parts if the
+    /// rounded-up extent covers the axis earlier. PyTorch's `chunk`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -177,13 +175,13 @@ impl<B: Backend> Tensor<B> {
         let op = "chunk";
         let axis = axis.into().resolve(op, self.shape())?;
         if count == 0 {
-            let reason = format!("0 parts of axis {axis} of shape {}", self.shape());
+            let reason = format!("0 parts for axis {axis} of shape {}", self.shape());
             return Err(Error::InvalidArgument { op, reason });
         }
         self.split(self.dims()[axis].div_ceil(count), axis).map_err(|error| error.named(op))
     }
 
-    /// Cuts an axis into its indices, each without the axis.
+    /// Splits an axis into its indices and removes the axis.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -203,8 +201,8 @@ impl<B: Backend> Tensor<B> {
         parts.iter().map(|part| part.squeeze(axis)).collect()
     }
 
-    /// Repeats the tensor `counts[i]` times along axis i: PyTorch's `repeat`. With more counts than axes, axes are
-    /// added in front. The result is a view if only axes of one element are repeated, else a copy.
+    /// Repeats the tensor `counts[i]` times along axis i: PyTorch's `repeat`. If there are more counts than axes, axes
+    /// are added in front. The result is a view if only axes of extent 1 are repeated, otherwise a copy.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -221,8 +219,8 @@ impl<B: Backend> Tensor<B> {
         B::engine_repeat(self, "repeat", counts.into())
     }
 
-    /// Repeats the tensor as [`repeat`](Tensor::repeat) does, with counts for the last axes: NumPy's `tile`. Axes
-    /// without a count are not repeated.
+    /// Repeats the tensor like [`repeat`](Tensor::repeat), with counts for the last axes only: NumPy's `tile`. The
+    /// other axes are not repeated.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -241,10 +239,10 @@ impl<B: Backend> Tensor<B> {
         B::engine_repeat(self, "tile", counts)
     }
 
-    /// Before each repeated axis, an axis of extent 1 is broadcast to the count; axes that are not repeated are merged:
-    /// `[a, b, c]`, b repeated n times, is `[a, 1, b c]`, broadcast to `[a, n, b c]`, read as `[a, n b, c]`.
+    /// Inserts an axis of extent 1 before each repeated axis and broadcasts it to the count. Other axes are merged. To
+    /// repeat b of `[a, b, c]` n times, it broadcasts `[a, 1, b c]` to `[a, n, b c]`, then reshapes to `[a, n b, c]`.
     pub(crate) fn repeat_body(x: &Tensor<B>, op: &'static str, counts: Shape) -> Result<Self> {
-        /// Axes repeated at once: with the merged axes before and after each they are at most `MAX_RANK`.
+        /// Axes repeated at once. With the merged axes between them, at most `MAX_RANK` axes result.
         const AT_ONCE: usize = 3;
         counts.validate(op)?;
         let Some(lead) = counts.ndim().checked_sub(x.rank()) else {
@@ -280,8 +278,8 @@ impl<B: Backend> Tensor<B> {
         Ok(y)
     }
 
-    /// Moves the elements along one or several axes by as many places as `shifts` say, those that leave an end to the
-    /// other one: NumPy's `roll`.
+    /// Shifts the elements along one or several axes. Elements shifted beyond the end reappear at the start: NumPy's
+    /// `roll`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -302,7 +300,7 @@ impl<B: Backend> Tensor<B> {
         let op = "roll";
         let axes = axes.resolve(op, x.shape())?;
         if shifts.len() != axes.len() {
-            let reason = format!("{} shifts for {} axes", shifts.len(), axes.len());
+            let reason = format!("expected {} shifts, got {}", axes.len(), shifts.len());
             return Err(Error::InvalidArgument { op, reason });
         }
         let shift = |(axis, shift): (usize, i64)| {
@@ -312,7 +310,7 @@ impl<B: Backend> Tensor<B> {
         x.rolled(axes.into_iter().zip(shifts).map(shift).collect())
     }
 
-    /// [`roll`](Tensor::roll) by pairs of an axis and a shift, less than its extent.
+    /// Rolls by pairs of an axis and a shift. Each shift is less than the extent of its axis.
     pub(crate) fn rolled(&self, moves: SmallVec<[(usize, usize); 4]>) -> Result<Self> {
         let mut axes = vec![Vec::new(); self.rank()];
         for &(axis, shift) in moves.iter().filter(|(_, shift)| *shift > 0) {
@@ -328,7 +326,7 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[self], |_| roll_rule(*self.shape(), moves)))
     }
 
-    /// Moves one or several axes, in the order given, to the places `to`; the others keep their order.
+    /// Moves axes to the positions `to`. The other axes keep their order: NumPy's `moveaxis`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -339,26 +337,26 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless there are as many places as axes; [`Error::AxisOutOfRange`];
+    /// [`Error::InvalidArgument`] unless there are as many positions as axes; [`Error::AxisOutOfRange`];
     /// [`Error::RepeatedAxis`].
     pub fn movedim(&self, axes: impl Into<Axes>, to: impl Into<Axes>) -> Result<Self> {
         let op = "movedim";
         let axes = axes.into().resolve(op, self.shape())?;
         let to = to.into().resolve(op, self.shape())?;
         if axes.len() != to.len() {
-            let reason = format!("{} axes to {} places", axes.len(), to.len());
+            let reason = format!("expected {} positions, got {}", axes.len(), to.len());
             return Err(Error::InvalidArgument { op, reason });
         }
         let mut others = (0..self.rank()).filter(|axis| !axes.contains(axis));
-        let order = (0..self.rank()).map(|place| match to.iter().position(|&at| at == place) {
+        let order = (0..self.rank()).map(|axis| match to.iter().position(|&to| to == axis) {
             Some(i) => axes[i],
-            None => others.next().unwrap_or(place),
+            None => others.next().unwrap_or(axis),
         });
         self.permute(&order.collect::<AxisSet>())
     }
 
-    /// Sets the elements above the diagonal `k` of each matrix `[…, r, c]` to 0. Diagonal 0 is the main one, 1 the next
-    /// above it, −1 the next below it.
+    /// Sets the elements above diagonal `k` of each matrix `[…, r, c]` to 0. Diagonal 0 is the main diagonal, 1 the one
+    /// above it, −1 the one below it.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -374,7 +372,7 @@ impl<B: Backend> Tensor<B> {
         B::engine_triangle(self, "tril", k)
     }
 
-    /// Sets the elements below the diagonal `k` of each matrix `[…, r, c]` to 0; see [`tril`](Tensor::tril).
+    /// Sets the elements below diagonal `k` of each matrix `[…, r, c]` to 0; see [`tril`](Tensor::tril).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -397,15 +395,15 @@ impl<B: Backend> Tensor<B> {
         let numbers = |shape: Shape, first: i64| {
             Tensor::<B>::from_scalars(op, shape, DType::I64, |i| Scalar::Int(first + i as i64))
         };
-        // The column of the diagonal in each row, and the number of each column.
+        // The column of the diagonal in each row, and the index of each column.
         let (diagonal, columns) = (numbers([rows, 1].into(), k)?, numbers(cols.into(), 0)?);
         let kept = if op == "tril" { columns.le(&diagonal) } else { columns.ge(&diagonal) };
         let zero = Tensor::zeros((), x.dtype())?;
         Tensor::where_cond(&kept?, x, &zero).map_err(|error| error.named(op))
     }
 
-    /// Makes a matrix with this vector `[n]` as its diagonal `k`, and 0 elsewhere; of a matrix, or of each matrix
-    /// `[…, r, c]`, takes the diagonal `k`, as a view `[…, n]`. Diagonals are numbered as in [`tril`](Tensor::tril).
+    /// For a vector `[n]`, returns a matrix with the vector as diagonal `k` and 0 elsewhere. For matrices `[…, r, c]`,
+    /// returns diagonal `k` of each, as a view `[…, n]`. [`tril`](Tensor::tril) defines `k`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -444,9 +442,8 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    /// Repeats vectors as the axes of a grid: result i has the elements of vector i along axis i, and the extents of all
-    /// of them. NumPy's `meshgrid` with `indexing="ij"`; [`meshgrid_xy`](Tensor::meshgrid_xy) is that with `"xy"`. The
-    /// results are views.
+    /// Returns the coordinates of a grid: result i repeats vector i along axis i, and has an axis for each vector.
+    /// The results are views. NumPy's `meshgrid` with `indexing="ij"`; for `"xy"` see [`meshgrid_xy`](Tensor::meshgrid_xy).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -475,7 +472,7 @@ impl<B: Backend> Tensor<B> {
         along.collect()
     }
 
-    /// Repeats vectors as [`meshgrid`](Tensor::meshgrid) does, the first along axis 1 and the second along axis 0: NumPy's
+    /// Like [`meshgrid`](Tensor::meshgrid), with the first vector along axis 1 and the second along axis 0: NumPy's
     /// `meshgrid` with `indexing="xy"`, its default.
     ///
     /// ```

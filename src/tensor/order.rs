@@ -1,4 +1,4 @@
-//! Sorting, searches in sorted elements, quantiles, distinct elements.
+//! Sorting, binary search, quantiles, distinct elements.
 
 use smallvec::SmallVec;
 
@@ -12,35 +12,35 @@ use crate::shape::{Axis, AxisSet};
 
 use super::Tensor;
 
-/// How [`Tensor::quantiles`] computes a quantile between two elements. Names and definitions are NumPy's.
+/// How [`Tensor::quantiles`] computes a quantile between two elements, as in NumPy.
 ///
 /// The quantile q of n elements is at position `q (n - 1)` of the sorted elements, counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QuantileMethod {
-    /// The two elements around the position, weighted by their nearness.
+    /// Linear interpolation between the two elements around the position.
     #[default]
     Linear,
     /// The element before the position.
     Lower,
     /// The element after the position.
     Higher,
-    /// The nearest element; of two equally near ones the one with the even number.
+    /// The nearest element; of two equally near ones, the one with the even index.
     Nearest,
     /// The mean of the two elements around the position.
     Midpoint,
 }
 
-/// All elements, the smallest first.
+/// A full ascending sort.
 const ASCENDING: OrderOp = OrderOp { descending: false, count: None };
 
-/// Order along an axis. Equal elements keep their order (−0 equals +0), and NaN comes last in either direction, so
-/// that the first elements are numbers. Values are copies, of which the gradient goes to the elements that they
-/// are; indices are `I64`, without a gradient.
+/// Order along an axis. Equal elements keep their order (−0 equals +0). NaN comes last in either direction, so the
+/// first elements are numbers. The gradient of a value flows back to the element it was copied from. Indices are `I64`
+/// and have no gradient.
 ///
 /// # Errors
 /// [`Error::AxisOutOfRange`].
 impl<B: Backend> Tensor<B> {
-    /// Sorts along an axis; returns the values and their indices. The sort is stable.
+    /// Sorts along an axis. Returns the values and their indices. The sort is stable.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -56,7 +56,7 @@ impl<B: Backend> Tensor<B> {
         B::engine_order(self, OrderOp { descending, count: None }, axis.into())
     }
 
-    /// Indices of the elements in sorted order; see [`sort`](Tensor::sort). No gradient.
+    /// Returns the indices of the elements in sorted order; see [`sort`](Tensor::sort). No gradient.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -71,8 +71,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Returns the `k` largest elements along an axis, the largest first, and their indices: the first `k` of
-    /// [`sort`](Tensor::sort), which are NaN only where there are fewer than `k` numbers. In one pass for small
-    /// `k`.
+    /// [`sort`](Tensor::sort). NaN is among them only if there are fewer than `k` numbers. One pass for small `k`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -120,10 +119,9 @@ impl<B: Backend> Tensor<B> {
         Ok((values, indices))
     }
 
-    /// Finds the places of these values among sorted elements: for each, the number of elements before it, as
-    /// `I64`. `sorted` is `[n]`, or `[…, n]` for values `[…, m]`, in the ascending order of
-    /// [`sort`](Tensor::sort); NaN is the last value and equal to itself. Of elements that are not sorted, the
-    /// places are unspecified. No gradient.
+    /// Returns the insertion index of each value among sorted elements: the number of elements less than it, as `I64`.
+    /// `sorted` is `[n]`, or `[…, n]` for values `[…, m]`, in the ascending order of [`sort`](Tensor::sort). NaN is
+    /// the largest value and equals itself. If `sorted` is not sorted, the indices are unspecified. No gradient.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -135,27 +133,27 @@ impl<B: Backend> Tensor<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DTypeMismatch`]; [`Error::ShapeMismatch`] if `sorted` has several axes and its leading ones are
-    /// not those of the values; [`Error::InvalidShape`] if it has none.
+    /// [`Error::DTypeMismatch`]; [`Error::ShapeMismatch`] if `sorted` has several axes and its leading ones
+    /// differ from those of the values; [`Error::InvalidShape`] if it has none.
     pub fn searchsorted(&self, sorted: &Tensor<B>) -> Result<Self> {
         B::engine_search_sorted(self, sorted, false)
     }
 
-    /// Like [`searchsorted`](Tensor::searchsorted), the number of elements before each value or equal to it.
+    /// Like [`searchsorted`](Tensor::searchsorted), but counts the elements less than or equal to each value.
     ///
     /// ```
     /// use swath::prelude::*;
     /// let sorted = tensor![1.0, 2.0, 2.0, 3.0];
-    /// let places = tensor![2.0, 0.5].searchsorted_right(&sorted)?;
-    /// assert_eq!(places.to_vec::<i64>()?, [3, 0]);
+    /// let indices = tensor![2.0, 0.5].searchsorted_right(&sorted)?;
+    /// assert_eq!(indices.to_vec::<i64>()?, [3, 0]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// As for [`searchsorted`](Tensor::searchsorted).
     pub fn searchsorted_right(&self, sorted: &Tensor<B>) -> Result<Self> {
-        let places = B::engine_search_sorted(self, sorted, true);
-        places.map_err(|error| error.named("searchsorted_right"))
+        let indices = B::engine_search_sorted(self, sorted, true);
+        indices.map_err(|error| error.named("searchsorted_right"))
     }
 
     pub(crate) fn search_sorted_body(
@@ -167,8 +165,8 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::search_sorted(sorted.data(), x.data(), right)?))
     }
 
-    /// Median along an axis: the middle one of the sorted elements, the lower of the two middle ones for an even
-    /// number, NaN if an element is. The gradient goes to the element that it is.
+    /// Median along an axis: the middle one of the sorted elements, or the lower of the two middle ones. NaN if any
+    /// element is NaN. The gradient flows to that element.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -186,9 +184,9 @@ impl<B: Backend> Tensor<B> {
         if keepdims { Ok(y) } else { y.squeeze(axis) }
     }
 
-    /// Quantile `q` of floats along an axis, from 0, the minimum, to 1, the maximum; interpolated linearly
-    /// between elements, NaN if an element is. Computed in `f64` and rounded once. The gradient goes to the one
-    /// or two elements of which it is made.
+    /// Quantile `q` of floats along an axis, from 0 (minimum) to 1 (maximum), with linear interpolation between
+    /// elements. NaN if any element is NaN. Computed in `f64` and rounded once. The gradient flows to the one or two
+    /// elements it is computed from.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -208,7 +206,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Several quantiles along an axis from one sort, stacked along a new first axis; see
-    /// [`quantile`](Tensor::quantile). Methods that choose an element are defined for integers too.
+    /// [`quantile`](Tensor::quantile). Methods that select an element also work for integers.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -237,7 +235,7 @@ impl<B: Backend> Tensor<B> {
         if keepdims { y.unsqueeze(axis + 1).map_err(|error| error.named(op)) } else { Ok(y) }
     }
 
-    /// Returns the quantiles along `axis`, in its place.
+    /// Returns the quantiles along `axis`, which gets their number as its extent.
     pub(crate) fn quantile_body(
         x: &Tensor<B>,
         op: &'static str,
@@ -252,7 +250,7 @@ impl<B: Backend> Tensor<B> {
             return Err(Error::UnsupportedDType { op, dtype, shape });
         }
         if let Some(q) = qs.iter().find(|q| !(0.0..=1.0).contains(*q)) {
-            let reason = format!("the quantile {q} is not in 0..=1, for shape {shape}");
+            let reason = format!("expected a quantile in 0..=1, got {q}, for shape {shape}");
             return Err(Error::InvalidArgument { op, reason });
         }
         let out = shape.with_axis(axis, Some(qs.len()));
@@ -264,7 +262,7 @@ impl<B: Backend> Tensor<B> {
             };
         };
         // The elements around each position, and the weight of the upper one.
-        let place = |&q: &f64| {
+        let around = |&q: &f64| {
             let position = q * last as f64;
             let (lower, upper) = (position.floor() as i64, position.ceil() as i64);
             match method {
@@ -278,39 +276,39 @@ impl<B: Backend> Tensor<B> {
                 }
             }
         };
-        let places: SmallVec<[(i64, i64, f64); 4]> = qs.iter().map(place).collect();
+        let positions: SmallVec<[(i64, i64, f64); 4]> = qs.iter().map(around).collect();
         let (sorted, order) = B::order(ASCENDING, x.data(), axis).map_err(|e| e.named(op))?;
         let (sorted, order) = (Tensor::<B>::from_data(sorted), Tensor::<B>::from_data(order));
         let is_nan = sorted.narrow(axis, last, 1)?.isnan()?;
         let nan = order.narrow(axis, last, 1)?;
-        let chosen = |numbers: SmallVec<[i64; 4]>| {
-            let numbers = Tensor::from_slice(&numbers, numbers.len())?;
-            let index = Tensor::where_cond(&is_nan, &nan, &order.index_select(axis, &numbers)?)?;
+        let selected = |ranks: SmallVec<[i64; 4]>| {
+            let ranks = Tensor::from_slice(&ranks, ranks.len())?;
+            let index = Tensor::where_cond(&is_nan, &nan, &order.index_select(axis, &ranks)?)?;
             x.gather(axis, &index)
         };
-        let lower = chosen(places.iter().map(|place| place.0).collect())?;
+        let lower = selected(positions.iter().map(|position| position.0).collect())?;
         if !blends {
             return Ok(lower);
         }
         let wide = B::wide(Some(x.data()));
-        let upper = chosen(places.iter().map(|place| place.1).collect())?;
+        let upper = selected(positions.iter().map(|position| position.1).collect())?;
         let column = (0..shape.ndim()).map(|i| if i == axis { qs.len() } else { 1 }).collect();
         let weights = |weight: &dyn Fn(f64) -> f64| {
-            let weight = |i: usize| Scalar::Float(weight(places[i].2));
+            let weight = |i: usize| Scalar::Float(weight(positions[i].2));
             Tensor::from_scalars(op, column, wide, weight)
         };
         let (lower, upper) = (lower.to_dtype(wide)?, upper.to_dtype(wide)?);
         let between = lower.lerp(&upper, &weights(&|w| w)?)?;
-        // A weighted sum where the difference is infinite; an element alone is the sum of its halves.
+        // If the difference is infinite, use a weighted sum. A weight of 0 becomes 0.5, because 0 times ∞ is NaN.
         let split = |w| if w == 0.0 { 0.5 } else { w };
         let part = lower.mul(&weights(&|w| 1.0 - split(w))?)?;
         let sum = upper.mul_add(&weights(&split)?, &part)?;
         Tensor::where_cond(&between.isfinite()?, &between, &sum)?.to_dtype(dtype)
     }
 
-    /// Returns the distinct elements in ascending order; for each element of this tensor, in its shape, the
-    /// number of its value among them; and how often each occurs. Numbers and counts are `I64`. NaN equals
-    /// itself, and −0 equals +0: a value is the first of equal elements, to which its gradient goes.
+    /// Returns the distinct elements in ascending order; the index of each element's value among them, in the shape of
+    /// this tensor; and the count of each value. Indices and counts are `I64`. NaN equals itself, and −0 equals +0. A
+    /// value is copied from the first of equal elements, and its gradient flows there.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -334,7 +332,7 @@ impl<B: Backend> Tensor<B> {
         let (sorted, order) = (Tensor::<B>::from_data(sorted), Tensor::<B>::from_data(order));
         let pairs = n.saturating_sub(1);
         let (here, next) = (sorted.narrow(0, 0, pairs)?, sorted.narrow(0, n - pairs, pairs)?);
-        // All that follows NaN is NaN.
+        // After the first NaN, all elements are NaN.
         let is_new = here.ne(&next)?.logical_and(&here.isnan()?.logical_not()?)?;
         let is_new = [true].into_iter().chain(is_new.to_vec::<bool>()?);
         let (mut firsts, mut counts, mut inverse) = (Vec::new(), Vec::new(), vec![0i64; n]);

@@ -1,4 +1,4 @@
-//! The operations that are checked, each for any backend.
+//! The checked operations, for any backend.
 
 use swath::backend::gpu::Capabilities;
 use swath::ops::{BinaryOp, DropoutMask, ReduceOp, UnaryOp};
@@ -10,9 +10,9 @@ use swath::{ConvOptions, Padding, PoolOptions};
 pub enum Case {
     Unary(UnaryOp),
     Binary(BinaryOp),
-    /// Two operands of which one is transposed.
+    /// A sum with a transposed operand.
     Strided,
-    /// A row added to every row.
+    /// A row added to all rows.
     Broadcast,
     Transpose,
     Reduce(ReduceOp, bool),
@@ -32,7 +32,7 @@ pub enum Case {
     Cat,
 }
 
-/// What is computed of a case.
+/// The variants of a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// The result in `f32`.
@@ -45,7 +45,7 @@ pub enum Kind {
     I64,
 }
 
-/// The cases that a device can do.
+/// Returns the cases that a device supports.
 pub fn all(device: &Capabilities) -> Vec<(Case, Kind)> {
     let mut functions: Vec<Case> = UnaryOp::ALL.iter().map(|&op| Case::Unary(op)).collect();
     functions.extend(BinaryOp::ALL.iter().map(|&op| Case::Binary(op)));
@@ -94,7 +94,7 @@ pub fn all(device: &Capabilities) -> Vec<(Case, Kind)> {
 }
 
 impl Kind {
-    /// Largest error that is no mistake.
+    /// Maximum error of a correct result.
     pub fn tolerance(self) -> f64 {
         match self {
             Kind::F32 => 2e-5,
@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// What is computed from the inputs.
+    /// Computes the result or the gradients.
     pub fn run<B: Backend>(self, case: Case, inputs: &[Tensor<B>]) -> Result<Tensor<B>> {
         if self != Kind::Gradients {
             return case.run(inputs);
@@ -120,7 +120,7 @@ impl Kind {
     }
 }
 
-/// Extent of a square of about this many elements, a multiple of 8.
+/// Returns the side of a square of about this many elements, a multiple of 8.
 fn side(elements: usize) -> usize {
     ((elements as f64).sqrt() as usize / 8 * 8).max(8)
 }
@@ -140,7 +140,7 @@ impl Case {
         }
     }
 
-    /// Inputs with about this many elements each.
+    /// Draws inputs with about this many elements each.
     pub fn inputs(
         self,
         kind: Kind,

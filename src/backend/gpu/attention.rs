@@ -1,4 +1,4 @@
-//! Attention. Its operands are made contiguous, unless they are; a mask may have any layout.
+//! Attention. Operands that are not contiguous are copied; a mask may have any layout.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::ops::{AttentionParameters, FusedOp};
 use crate::shape::Shape;
 
-/// A call, while it is prepared.
+/// A call of attention under construction.
 struct Call<'a, D: Driver> {
     op: &'static str,
-    /// Queries, keys, values and what else is read before the mask.
+    /// Queries, keys and values, then the other operands that are bound before the mask.
     operands: SmallVec<[GpuTensor<D>; 5]>,
     mask: Option<GpuTensor<D>>,
     parameters: &'a AttentionParameters,
@@ -24,7 +24,7 @@ struct Call<'a, D: Driver> {
 
 impl<'a, D: Driver> Call<'a, D> {
     /// # Errors
-    /// [`Error::Unsupported`] for vectors that are too long for the kernels, or too many for the device.
+    /// [`Error::Unsupported`] if queries or values are too long for the kernels, or too many for the device.
     fn new(
         op: &'static str,
         operands: [&GpuTensor<D>; 3],
@@ -66,7 +66,7 @@ impl<'a, D: Driver> Call<'a, D> {
             Some(plan) => plan,
             None => {
                 self.mask = self.mask.as_ref().map(|mask| contiguous(op, mask)).transpose()?;
-                plan(self.mask.as_ref())?.expect("leading axes of a contiguous mask are one")
+                plan(self.mask.as_ref())?.expect("a contiguous mask has one batch axis")
             }
         };
         let bound: SmallVec<[&GpuTensor<D>; 6]> = self.operands.iter().chain(&self.mask).collect();
@@ -93,7 +93,7 @@ pub(super) fn attention<D: Driver>(
     Ok(smallvec![rounded, largest, inverse, y])
 }
 
-/// [`FusedOp::AttentionGrad`] of queries, keys, values, upstream gradient, result and its statistics.
+/// [`FusedOp::AttentionGrad`]. `operands` are queries, keys and values.
 pub(super) fn attention_grad<D: Driver>(
     op: &'static str,
     operands: [&GpuTensor<D>; 3],

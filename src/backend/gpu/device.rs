@@ -1,4 +1,4 @@
-//! [`Context`]: kernels by name, recycled memory, the dispatches that wait, and the faults they may have found.
+//! [`Context`]: compiled kernels, recycled memory, encoded dispatches, and the faults that these may have found.
 
 mod findings;
 
@@ -19,11 +19,10 @@ use super::kernel::Kernel;
 use super::plan::Plan;
 use findings::{Epoch, FAULTS, Findings};
 
-/// Dispatches after which the device is given what was encoded: more than a chain of 1000 ops has, which is
-/// submitted once.
+/// Encoded dispatches that are submitted without waiting for a read. A chain of 1000 ops stays one submission.
 const SUBMIT_AFTER: usize = 1024;
 
-/// Bytes of unused buffers that are kept for the next ones.
+/// Maximum number of bytes of unused buffers that are kept for reuse.
 const POOL_BYTES: usize = 256 << 20;
 
 /// A device, its kernels and its memory.
@@ -31,10 +30,10 @@ const POOL_BYTES: usize = 256 << 20;
 pub struct Context<D: Driver> {
     capabilities: Capabilities,
     state: Mutex<State<D>>,
-    /// Buffers without an owner, apart from the state so that they can be dropped while it is locked.
+    /// Unused buffers. They have their own lock, because tensors may be dropped while `state` is locked.
     unused: Mutex<Unused<D>>,
-    /// Bytes of buffers that were dropped since the device got its last dispatches. It frees them no sooner than it has
-    /// run those that use them.
+    /// Bytes of buffers dropped since the last submission. The device cannot free them before it has run the dispatches
+    /// that use them.
     released: AtomicUsize,
 }
 
@@ -42,10 +41,10 @@ pub struct Context<D: Driver> {
 struct State<D: Driver> {
     driver: D,
     pipelines: Pipelines<D>,
-    /// Dispatches that were encoded and not submitted.
+    /// Number of dispatches that are encoded and not submitted.
     encoded: usize,
     faults: Option<D::Buffer>,
-    /// Those since the faults were looked at last, in the order of their slots in the buffer.
+    /// Dispatches with a slot in `faults`, in the order of the slots.
     pending: Vec<Pending<D>>,
     epoch: Arc<Epoch>,
 }
@@ -67,11 +66,11 @@ struct Unused<D: Driver> {
 /// Memory of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Of tensors.
+    /// Bytes of tensors.
     pub used: usize,
-    /// Of unused buffers that are kept.
+    /// Bytes of unused buffers that are kept.
     pub kept: usize,
-    /// The most that tensors had.
+    /// The largest value of `used` so far.
     pub peak: usize,
 }
 
@@ -79,11 +78,11 @@ pub struct Statistics {
 #[derive(Debug)]
 struct Pending<D: Driver> {
     op: &'static str,
-    /// What a fault means.
+    /// The fault it may have found.
     fault: Fault<D>,
 }
 
-/// What is wrong at the position that a kernel notes.
+/// The meaning of a position that a kernel reports.
 #[derive(Debug)]
 pub enum Fault<D: Driver> {
     /// An index of this tensor is outside the axis of the shape.
@@ -95,7 +94,7 @@ pub enum Fault<D: Driver> {
         /// Shape of the indexed tensor.
         shape: Shape,
     },
-    /// A division of integers has no quotient.
+    /// An integer division has no quotient.
     Division(Shape),
 }
 
@@ -110,7 +109,7 @@ pub struct Storage<D: Driver> {
 impl<D: Driver> Storage<D> {
     /// The buffer.
     pub fn buffer(&self) -> &D::Buffer {
-        self.buffer.as_ref().expect("taken when dropped, no sooner")
+        self.buffer.as_ref().expect("only `drop` takes the buffer")
     }
 }
 
@@ -126,7 +125,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The size of the buffer for this many bytes: a quarter of a power of two or a multiple of 256.
+/// Rounds up to the size of a buffer: a multiple of an eighth of the next power of two, and of 256.
 fn size_class(bytes: usize) -> usize {
     let bytes = bytes.max(4);
     let step = (bytes.next_power_of_two() / 8).max(256);
@@ -141,7 +140,7 @@ fn failed<D: Driver>(op: &'static str, bytes: usize) -> impl Fn(Failure) -> Erro
 }
 
 impl<D: Driver> Context<D> {
-    /// A device that is used through this driver.
+    /// Returns the context of a device.
     pub fn new(driver: D, capabilities: Capabilities) -> Self {
         let state = State {
             driver,
@@ -157,7 +156,7 @@ impl<D: Driver> Context<D> {
         Context { capabilities, state, unused, released: AtomicUsize::new(0) }
     }
 
-    /// The device of this process and its memory.
+    /// The device of this process, and its memory.
     fn info() -> GpuInfo {
         let (name, memory) = match D::device() {
             Ok(device) => (device.capabilities.name.clone(), device.statistics()),
@@ -167,12 +166,12 @@ impl<D: Driver> Context<D> {
         GpuInfo { backend: D::NAME, name, used, peak, kept }
     }
 
-    /// What the device can do.
+    /// The device's capabilities.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    /// Fails if a thread cannot run so many rounds of loops, for ops that are composed of others then.
+    /// Fails with [`Error::Unsupported`] if a thread cannot run that many rounds of loops. The op is then composed.
     pub fn check_rounds(&self, op: &'static str, rounds: usize) -> Result<()> {
         match rounds <= self.capabilities.rounds {
             true => Ok(()),
@@ -180,12 +179,12 @@ impl<D: Driver> Context<D> {
         }
     }
 
-    /// The memory of the device.
+    /// Returns the memory in use.
     pub fn statistics(&self) -> Statistics {
         lock(&self.unused).statistics
     }
 
-    /// Fails for a tensor of more bytes than a kernel can read.
+    /// Fails if a tensor has more bytes than a kernel can read.
     fn check_bytes(&self, op: &'static str, bytes: usize) -> Result<()> {
         let most = self.capabilities.max_buffer;
         if bytes <= most {
@@ -197,7 +196,7 @@ impl<D: Driver> Context<D> {
         Err(Error::Device { op, backend: D::NAME, reason })
     }
 
-    /// Takes a buffer of at least this size, unused or new.
+    /// Returns a buffer of at least this size, from the unused ones if possible.
     pub fn allocate(
         &self,
         op: &'static str,
@@ -233,7 +232,7 @@ impl<D: Driver> Context<D> {
         Ok(self.storage(buffer, size))
     }
 
-    /// Makes a buffer that begins with these bytes.
+    /// Returns a new buffer that begins with these bytes.
     pub fn upload(&self, op: &'static str, bytes: &[u8]) -> Result<Arc<Storage<D>>> {
         self.check_bytes(op, bytes.len())?;
         let size = size_class(bytes.len()).min(self.capabilities.max_buffer);
@@ -249,13 +248,13 @@ impl<D: Driver> Context<D> {
         Arc::new(Storage { buffer: Some(buffer), bytes, findings: Mutex::default() })
     }
 
-    /// Keeps an unused buffer for the next of its size.
+    /// Keeps an unused buffer for reuse.
     fn give(&self, bytes: usize, buffer: D::Buffer) {
         let mut pool = lock(&self.unused);
         pool.statistics.used -= bytes;
         let most =
             POOL_BYTES.min(self.capabilities.working_set.saturating_sub(pool.statistics.used));
-        // Others make room, the largest first: what is dropped now may be what is wanted next.
+        // Evict other buffers, the largest first: this one was used last, so its size is likely to be needed again.
         while bytes <= most && pool.statistics.kept + bytes > most {
             let Some(&size) = pool.by_size.iter().filter(|x| !x.1.is_empty()).map(|x| x.0).max()
             else {
@@ -273,7 +272,7 @@ impl<D: Driver> Context<D> {
         }
     }
 
-    /// Drops the unused buffers if a new one would exceed the device's working set together with them.
+    /// Drops the unused buffers if they and a new one would exceed the device's working set.
     fn make_room(&self, bytes: usize) {
         let Statistics { used, kept, .. } = self.statistics();
         if kept > 0 && used + kept + bytes > self.capabilities.working_set {
@@ -287,7 +286,7 @@ impl<D: Driver> Context<D> {
         pool.statistics.kept = 0;
     }
 
-    /// Encodes a dispatch of a plan that reads `operands` and writes `results`.
+    /// Encodes a dispatch that reads `operands` and writes `results`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the device lacks the kernel's types; [`Error::Device`].
@@ -318,7 +317,7 @@ impl<D: Driver> Context<D> {
             }
         };
         if fault.is_some() && state.pending.len() == FAULTS {
-            look_at_faults(state, None)?;
+            read_faults(state, None)?;
         }
         let mut findings = Findings::default();
         for storage in operands.iter().chain(results) {
@@ -332,7 +331,7 @@ impl<D: Driver> Context<D> {
                 state.faults = Some(faults);
             }
             let slot = state.pending.len();
-            *words.last_mut().expect("all words are there") = slot as u32;
+            *words.last_mut().expect("a plan has all words") = slot as u32;
             findings.add_slot(&state.epoch, slot);
             state.pending.push(Pending { op, fault });
         }
@@ -353,17 +352,17 @@ impl<D: Driver> Context<D> {
         Ok(())
     }
 
-    /// Copies the start of a buffer to the host, after everything that was encoded has run.
+    /// Runs all encoded dispatches, and copies the start of a buffer to the host.
     ///
     /// # Errors
-    /// The first fault that was found on the way to these values; [`Error::Device`].
+    /// The first fault found by a dispatch that these values depend on; [`Error::Device`].
     pub fn download(&self, op: &'static str, storage: &Storage<D>, to: &mut [u8]) -> Result<()> {
         let mut state = lock(&self.state);
-        let mut findings = lock(&storage.findings).looked_at();
+        let mut findings = lock(&storage.findings).resolved();
         let is_open = findings.is_open();
         if is_open {
-            look_at_faults(&mut state, Some((storage.buffer(), &mut *to)))?;
-            findings = findings.looked_at();
+            read_faults(&mut state, Some((storage.buffer(), &mut *to)))?;
+            findings = findings.resolved();
         }
         if let Some(error) = findings.error() {
             return Err(error);
@@ -374,24 +373,24 @@ impl<D: Driver> Context<D> {
         }
     }
 
-    /// Waits for everything that was encoded.
+    /// Runs all encoded dispatches and waits for them.
     ///
     /// # Errors
     /// [`Error::Device`].
     pub fn synchronize(&self) -> Result<()> {
-        // Also the operands of dispatches that may have found a fault are given up.
+        // Reading the faults also releases the operands that `pending` keeps.
         let mut state = lock(&self.state);
         match state.pending.is_empty() {
             true => read(&mut state, "synchronize", &mut []),
-            false => look_at_faults(&mut state, None),
+            false => read_faults(&mut state, None),
         }
     }
 }
 
-/// The start of a buffer, and where it is copied to.
+/// A buffer, and the memory that its start is copied to.
 type Read<'a, D> = (&'a <D as Driver>::Buffer, &'a mut [u8]);
 
-/// Waits for everything that was encoded, and copies from buffers.
+/// Runs all encoded dispatches, waits for them, and copies from buffers.
 fn read<D: Driver>(
     state: &mut State<D>,
     op: &'static str,
@@ -402,8 +401,8 @@ fn read<D: Driver>(
     state.driver.download(parts).map_err(failed::<D>(op, bytes))
 }
 
-/// Asks the device what the dispatches so far have found, and reads something else at once.
-fn look_at_faults<D: Driver>(state: &mut State<D>, also: Option<Read<'_, D>>) -> Result<()> {
+/// Reads the faults of the pending dispatches from the device, and `also` another buffer in the same transfer.
+fn read_faults<D: Driver>(state: &mut State<D>, also: Option<Read<'_, D>>) -> Result<()> {
     let mut found = [0u8; 4 * FAULTS];
     let faults = state.faults.take();
     let reads = faults.as_ref().map(|faults| (faults, &mut found[..]));
@@ -429,7 +428,7 @@ fn look_at_faults<D: Driver>(state: &mut State<D>, also: Option<Read<'_, D>>) ->
     Ok(())
 }
 
-/// The error of a fault at a position; that of reading the index if it cannot be read.
+/// Returns the error of a fault at a position, or the failure to read the index that it names.
 fn error_of<D: Driver>(
     state: &mut State<D>,
     op: &'static str,

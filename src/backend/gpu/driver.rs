@@ -1,4 +1,4 @@
-//! [`Driver`]: the few calls that a device needs. All else about GPUs is above it and knows no API.
+//! [`Driver`]: the few calls that a backend needs of a GPU's API. The code above it knows no API.
 
 #[cfg(feature = "metal")]
 pub mod metal;
@@ -17,42 +17,41 @@ use super::shader::Module;
 pub enum Failure {
     /// The memory could not be allocated.
     OutOfMemory,
-    /// The device's reason.
+    /// Any other failure, as the device describes it.
     Device(String),
 }
 
-/// What a device can do.
+/// The capabilities of a device.
 #[derive(Clone, Debug)]
 pub struct Capabilities {
     /// Name of the device, for people.
     pub name: String,
-    /// Shaders have 16-bit floats.
+    /// True if shaders have 16-bit floats.
     pub f16: bool,
-    /// Shaders have 64-bit integers.
+    /// True if shaders have 64-bit integers.
     pub i64: bool,
     /// Size in bytes of the largest buffer that a kernel can read, a multiple of four.
     pub max_buffer: usize,
-    /// Rounds of loops that a thread can run: Mesa's CPU device ends a kernel's loops after 65,535 without an error.
+    /// Maximum number of loop rounds of a thread. Mesa's CPU device ends loops after 65,535 rounds without an error.
     pub rounds: usize,
-    /// Bytes that tensors and unused buffers are to have together at most; `usize::MAX` if it is not known.
+    /// Maximum number of bytes for tensors and unused buffers together; `usize::MAX` if it is not known.
     pub working_set: usize,
 }
 
 /// A device's API.
 ///
-/// Calls are made by one thread at a time. Dispatches run in the order in which they are made, each after
-/// the writes of those before it.
+/// One thread at a time makes calls. Dispatches run in order, and each sees the writes of those before it.
 pub trait Driver: Sized + Send + Debug + 'static {
-    /// Name of the backend in errors.
+    /// Name of the backend, for errors.
     const NAME: &'static str;
 
-    /// Memory of the device.
+    /// A buffer in the memory of the device.
     type Buffer: Debug + Send + Sync + 'static;
 
-    /// A kernel that is ready to run.
+    /// A compiled kernel.
     type Pipeline: Send + Sync + 'static;
 
-    /// What the machine lacks to test the driver, if anything.
+    /// Returns what the machine lacks for testing the driver, if anything.
     #[doc(hidden)]
     fn missing() -> Option<&'static str> {
         None
@@ -61,10 +60,10 @@ pub trait Driver: Sized + Send + Debug + 'static {
     /// The device of this process, opened at the first call.
     fn device() -> Result<&'static Context<Self>>;
 
-    /// Allocates memory of any content, in bytes, a multiple of four.
+    /// Allocates a buffer with arbitrary content. `bytes` is a multiple of four.
     fn allocate(&mut self, bytes: usize) -> Result<Self::Buffer, Failure>;
 
-    /// Allocates memory, of a multiple of four bytes, that begins with this content. It does not wait.
+    /// Allocates a buffer that begins with `content`, without waiting. `bytes` is a multiple of four.
     fn upload(&mut self, content: &[u8], bytes: usize) -> Result<Self::Buffer, Failure>;
 
     /// Compiles a kernel.
@@ -79,9 +78,9 @@ pub trait Driver: Sized + Send + Debug + 'static {
         grid: [u32; 3],
     ) -> Result<(), Failure>;
 
-    /// Hands what was encoded to the device, without waiting.
+    /// Submits the encoded dispatches to the device, without waiting.
     fn submit(&mut self) -> Result<(), Failure>;
 
-    /// Submits, waits, and copies the starts of buffers, each a multiple of four bytes.
+    /// Submits, waits, and copies the starts of buffers. Each copy has a multiple of four bytes.
     fn download(&mut self, parts: &mut [(&Self::Buffer, &mut [u8])]) -> Result<(), Failure>;
 }

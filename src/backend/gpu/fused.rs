@@ -1,4 +1,4 @@
-//! Fused ops that have kernels. Their operands are made contiguous, unless they are.
+//! Fused ops that have kernels. Operands that are not contiguous are copied.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,13 +11,13 @@ use super::{Fault, Gpu, GpuTensor, attention, contiguous, from_start, images, ru
 use crate::backend::{Backend, Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{BinaryOp, FusedOp, ReduceOp};
+use crate::ops::{BinaryOp, DropoutMask, FusedOp, ReduceOp};
 use crate::shape::Shape;
 
-/// The longest row that a workgroup computes. Longer ones are composed of ops whose parts many compute.
+/// The longest row of a kernel, because one workgroup computes a row. For longer rows, the op is composed of others.
 const LONGEST_ROW: usize = 1 << 20;
 
-/// A fused op of rows, while it is prepared.
+/// A fused op of rows under construction.
 struct Call<D: Driver> {
     op: &'static str,
     kernel: Rows,
@@ -28,10 +28,10 @@ struct Call<D: Driver> {
 }
 
 impl<D: Driver> Call<D> {
-    /// The call of a kernel on these operands. One that is not there is replaced by the first, which the kernel
-    /// then does not read.
+    /// Returns the call of a kernel on these operands. An absent operand is bound to the first one, and the kernel does
+    /// not read it.
     fn new(op: &'static str, kernel: Rows, operands: &[Option<&GpuTensor<D>>]) -> Result<Self> {
-        let first = operands.iter().flatten().next().expect("an operand is always there");
+        let first = operands.iter().flatten().next().expect("a kernel has an operand");
         let operands = operands.iter().map(|x| from_start(op, x.unwrap_or(first)));
         let operands = operands.collect::<Result<_>>()?;
         let parameters = Parameters::default();
@@ -47,7 +47,7 @@ impl<D: Driver> Call<D> {
     /// Runs the kernel on rows of the last axis of `x`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for rows that are too long.
+    /// [`Error::Unsupported`] for rows longer than [`LONGEST_ROW`].
     fn run(self, x: &GpuTensor<D>) -> Result<Results<GpuTensor<D>>> {
         let n = x.shape().dims().last().copied().unwrap_or(1);
         if n > LONGEST_ROW {
@@ -66,7 +66,6 @@ impl<D: Driver> Call<D> {
 
 pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results<GpuTensor<D>>> {
     let name = op.name();
-    let statistics = DType::F32;
     match *op {
         FusedOp::Softmax { x, log } => {
             let kernel = Rows::Softmax { store: x.store(name)?, log };
@@ -87,16 +86,7 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
         FusedOp::CrossEntropy { logits, targets, ignore_index, label_smoothing }
             if has_classes(logits) =>
         {
-            let kernel = Rows::CrossEntropy { store: logits.store(name)? };
-            let mut call = Call::new(name, kernel, &[Some(logits), Some(targets)])?
-                .result(targets.shape(), logits.dtype())?
-                .result(targets.shape(), statistics)?
-                .result(targets.shape(), statistics)?;
-            call.parameters.epsilon = label_smoothing;
-            call.parameters.ignore_index = ignore_index;
-            let axis = logits.shape().ndim() - 1;
-            call.fault = Some(fault_of(logits.shape(), axis, &call.operands[1]));
-            call.run(logits)
+            cross_entropy(name, [logits, targets], ignore_index, label_smoothing)
         }
         FusedOp::CrossEntropyGrad {
             g,
@@ -120,17 +110,7 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
             let kernel = Rows::Dot { store: a.store(name)? };
             Call::new(name, kernel, &[Some(a), Some(b)])?.result(&rows, a.dtype())?.run(a)
         }
-        FusedOp::Dropout { x, mask } => {
-            let (x, y) = (contiguous(name, x)?, GpuTensor::new(name, x.shape(), x.dtype())?);
-            let function = Function::Dropout(x.store(name)?);
-            if let Some(mut plan) =
-                function.plan(name, x.shape(), &[Operand::Tensor(&x.0.layout)])?
-            {
-                put_mask(&mut plan.words, mask);
-                run(name, plan, &[&x], &[&y], None)?;
-            }
-            Ok(smallvec![y])
-        }
+        FusedOp::Dropout { x, mask } => dropout(name, x, mask),
         FusedOp::Attention { q, k, v, mask, ref parameters } => {
             attention::attention(name, [q, k, v], mask, parameters)
         }
@@ -161,9 +141,41 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
     }
 }
 
-/// True unless there are rows without classes, in which no target can lie.
+/// True if rows have classes. Without any, no target is valid.
 fn has_classes<D: Driver>(logits: &GpuTensor<D>) -> bool {
     logits.shape().dims().last() != Some(&0)
+}
+
+fn cross_entropy<D: Driver>(
+    op: &'static str,
+    [logits, targets]: [&GpuTensor<D>; 2],
+    ignore_index: Option<i64>,
+    label_smoothing: f64,
+) -> Result<Results<GpuTensor<D>>> {
+    let kernel = Rows::CrossEntropy { store: logits.store(op)? };
+    let mut call = Call::new(op, kernel, &[Some(logits), Some(targets)])?
+        .result(targets.shape(), logits.dtype())?
+        .result(targets.shape(), DType::F32)?
+        .result(targets.shape(), DType::F32)?;
+    call.parameters.epsilon = label_smoothing;
+    call.parameters.ignore_index = ignore_index;
+    let axis = logits.shape().ndim() - 1;
+    call.fault = Some(fault_of(logits.shape(), axis, &call.operands[1]));
+    call.run(logits)
+}
+
+fn dropout<D: Driver>(
+    op: &'static str,
+    x: &GpuTensor<D>,
+    mask: DropoutMask,
+) -> Result<Results<GpuTensor<D>>> {
+    let (x, y) = (contiguous(op, x)?, GpuTensor::new(op, x.shape(), x.dtype())?);
+    let function = Function::Dropout(x.store(op)?);
+    if let Some(mut plan) = function.plan(op, x.shape(), &[Operand::Tensor(&x.0.layout)])? {
+        put_mask(&mut plan.words, mask);
+        run(op, plan, &[&x], &[&y], None)?;
+    }
+    Ok(smallvec![y])
 }
 
 fn norm<D: Driver>(
@@ -186,7 +198,7 @@ fn norm<D: Driver>(
     call.result(&rows, DType::F32)?.run(x)
 }
 
-/// The gradients of x, of the weight and, with a mean, of the bias.
+/// Gradients of `x`, of `weight` and, if centered, of `bias`.
 fn norm_grad<D: Driver>(
     op: &'static str,
     [g, x, reciprocal]: [&GpuTensor<D>; 3],
@@ -201,7 +213,7 @@ fn norm_grad<D: Driver>(
     let (rank, x_dtype) = (x.shape().ndim(), x.dtype());
     let axes: SmallVec<[usize; 8]> = (0..rank - 1).collect();
     let own = Shape::from(x.shape().dims()[rank - 1]);
-    // In `F32`: sums over rows are rounded once.
+    // Sums over rows are computed in `F32` and rounded once.
     let wide = |x: &GpuTensor<D>| Gpu::<D>::cast(x, DType::F32);
     let over_rows = |x: &GpuTensor<D>| {
         let sum = Gpu::<D>::reduce(ReduceOp::Sum, x, &axes)?;

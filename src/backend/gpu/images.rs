@@ -1,4 +1,4 @@
-//! Convolutions and poolings. Their operands are made contiguous, unless they are.
+//! Convolutions and poolings. Operands that are not contiguous are copied.
 
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::ops::Geometry;
 use crate::shape::Shape;
 
-/// Runs a convolution of two operands and a bias, which gives `shape`.
+/// Runs a convolution with a result of this shape.
 fn convolve<D: Driver>(
     op: &'static str,
     kind: Kind,
@@ -101,7 +101,7 @@ pub(super) fn max_pool<D: Driver>(
     Ok(results)
 }
 
-/// [`FusedOp::AvgPool`](crate::ops::FusedOp::AvgPool) or its gradient.
+/// [`FusedOp::AvgPool`](crate::ops::FusedOp::AvgPool), or its gradient.
 pub(super) fn avg_pool<D: Driver>(
     op: &'static str,
     x: &GpuTensor<D>,

@@ -1,18 +1,18 @@
-//! Parts of gather and scatter.
+//! Gather and scatter: checks, faults and repeated dispatches.
 
 use std::sync::Arc;
 
 use super::device::Fault;
 use super::driver::Driver;
 use super::plan::elementwise::Function;
-use super::plan::index as places;
+use super::plan::index::scatter_add;
 use super::{Gpu, GpuTensor, contiguous, elementwise, run};
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// Fails if an axis without entries is indexed: no kernel runs that could find it.
+/// Fails if an axis of extent 0 is indexed. No kernel runs then that could report it.
 pub(super) fn check_entries<D: Driver>(
     op: &'static str,
     x: &GpuTensor<D>,
@@ -26,12 +26,12 @@ pub(super) fn check_entries<D: Driver>(
     Err(Error::IndexOutOfRange { op, index: first, axis, shape: *x.shape() })
 }
 
-/// The fault of an index.
+/// The fault of an index outside the axis.
 pub(super) fn fault_of<D: Driver>(shape: &Shape, axis: usize, index: &GpuTensor<D>) -> Fault<D> {
     Fault::Index { index: (Arc::clone(&index.0.storage), index.0.layout), axis, shape: *shape }
 }
 
-/// Copy of `x` to which `source` is added at indices.
+/// Returns a copy of `x` with `source` added at the indices.
 pub(super) fn add_at<D: Driver>(
     x: &GpuTensor<D>,
     axis: usize,
@@ -46,7 +46,7 @@ pub(super) fn add_at<D: Driver>(
     }
     let (mut index, mut source) = (index.clone(), source.clone());
     let plans = loop {
-        match places::scatter_add(store, x.shape(), axis, &index.0.layout, &source.0.layout)? {
+        match scatter_add(store, x.shape(), axis, &index.0.layout, &source.0.layout)? {
             Some(plans) => break plans,
             None if index.0.layout.is_contiguous() && source.0.layout.is_contiguous() => {
                 return Err(Error::TooManyAxes { op, rank: x.shape().ndim() });

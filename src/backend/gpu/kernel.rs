@@ -1,4 +1,4 @@
-//! [`Kernel`]: every kernel as a value, the key of its pipeline.
+//! [`Kernel`]: the key under which a kernel's pipeline is cached.
 
 use super::plan::attention::Attention;
 use super::plan::conv::Conv;
@@ -14,28 +14,19 @@ use super::shader::Module;
 /// A kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// An element-wise function.
     Elementwise(Function),
-    /// A reduction.
     Reduce(Reduction),
-    /// A matrix product.
     Matmul(Product),
-    /// A copy to or from places that depend on the position or on indices.
     Index(Index),
-    /// A fused op of rows.
     Rows(Rows),
-    /// Attention, or its gradients.
     Attention(Attention),
-    /// A convolution, or a gradient.
     Conv(Conv),
-    /// A pooling, or a gradient.
     Pool(Pool),
-    /// A step of an optimizer.
     Update(Update),
 }
 
 impl Kernel {
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         match self {
             Kernel::Elementwise(function) => function.module(),
@@ -50,7 +41,7 @@ impl Kernel {
         }
     }
 
-    /// True if the kernel notes faults.
+    /// True if the kernel can report faults.
     pub fn has_faults(self) -> bool {
         match self {
             Kernel::Elementwise(function) => function.has_faults(),
@@ -62,7 +53,6 @@ impl Kernel {
     }
 }
 
-/// A kernel of one kind is a kernel.
 macro_rules! kinds {
     ($($Kind:ident: $Type:ty),* $(,)?) => {$(
         impl From<$Type> for Kernel {

@@ -1,9 +1,9 @@
-//! Reductions, scans and products whose parts workgroups compute apart.
+//! Reductions, scans and products that several workgroups compute in parts.
 
 use super::driver::Driver;
 use super::kernel::Kernel;
 use super::plan::reduce::{ACCUMULATOR, Pass, Reduction, Stage};
-use super::plan::{Plan, index as places, matmul};
+use super::plan::{Plan, index, matmul};
 use super::{Gpu, GpuTensor, run};
 use crate::backend::Backend;
 use crate::dtype::DType;
@@ -11,13 +11,13 @@ use crate::error::Result;
 use crate::ops::{ReduceOp, ScanOp};
 use crate::shape::Shape;
 
-/// Memory for accumulators.
+/// Allocates the accumulators that a dispatch writes.
 fn accumulators<D: Driver>(op: &'static str, plan: &Plan<Reduction>) -> Result<GpuTensor<D>> {
     let bytes = (plan.words[0] as usize).saturating_mul(ACCUMULATOR);
     GpuTensor::new(op, &Shape::from(bytes), DType::U8)
 }
 
-/// Reduces `x` over sorted axes to `out`.
+/// Reduces `x` over sorted axes into `out`.
 pub(super) fn reduce<D: Driver>(
     op: ReduceOp,
     x: &GpuTensor<D>,
@@ -25,7 +25,7 @@ pub(super) fn reduce<D: Driver>(
     out: &GpuTensor<D>,
 ) -> Result<()> {
     let name = op.name();
-    // What the dispatch before wrote, and the accumulators of the first pass.
+    // The accumulators that the previous dispatch wrote, and those of the first pass.
     let (mut parts, mut first): (Option<GpuTensor<D>>, Option<GpuTensor<D>>) = (None, None);
     for plan in Reduction::plans(op, x.store(name)?, &x.0.layout, axes)? {
         let stage = plan.kernel.stage;
@@ -44,7 +44,7 @@ pub(super) fn reduce<D: Driver>(
     Ok(())
 }
 
-/// Scans `x` along an axis to `out`.
+/// Scans `x` along an axis into `out`.
 pub(super) fn scan<D: Driver>(
     op: ScanOp,
     x: &GpuTensor<D>,
@@ -52,7 +52,7 @@ pub(super) fn scan<D: Driver>(
     out: &GpuTensor<D>,
 ) -> Result<()> {
     let (name, store) = (op.name(), x.store(op.name())?);
-    let plan = places::scan(op, store, &x.0.layout, axis)?;
+    let plan = index::scan(op, store, &x.0.layout, axis)?;
     if !plan.kernel.reads_parts() {
         return run(name, plan, &[x], &[out], None);
     }
@@ -66,14 +66,14 @@ pub(super) fn scan<D: Driver>(
     run(name, plan, &[x, &parts], &[out], None)
 }
 
-/// The matrix products of `a` and `b`.
+/// Returns the matrix products of `a` and `b`.
 pub(super) fn matmul<D: Driver>(a: &GpuTensor<D>, b: &GpuTensor<D>) -> Result<GpuTensor<D>> {
     let op = "matmul";
     let products = matmul::Product::plans(a.store(op)?, &a.0.layout, &b.0.layout)?;
     in_parts(op, products, &[a, b], &matmul::shape_of(&a.0.layout, &b.0.layout), a.0.dtype)
 }
 
-/// A result of products, each in parts along its sums, which are added in `F32`.
+/// Runs the dispatches of products. The parts of each product are added in `F32`.
 pub(super) fn in_parts<D: Driver, K: Into<Kernel>>(
     op: &'static str,
     matmul::Products { plans, count, parts }: matmul::Products<K>,

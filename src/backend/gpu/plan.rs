@@ -1,4 +1,4 @@
-//! What is dispatched: an op becomes plans, which are data and know no device.
+//! Plans: the dispatches of an op as data, without a device.
 
 pub mod attention;
 pub mod conv;
@@ -29,7 +29,7 @@ pub type Words = SmallVec<[u32; WORDS]>;
 pub struct Plan<K> {
     /// The kernel.
     pub kernel: K,
-    /// What the kernel reads in `p.words`.
+    /// The words that the kernel reads from `p.words`.
     pub words: Words,
     /// Number of workgroups along each axis.
     pub grid: [u32; 3],
@@ -38,14 +38,13 @@ pub struct Plan<K> {
 /// Maximum number of workgroups along an axis.
 pub const MAX_GROUPS: usize = 65_535;
 
-/// The largest position or extent: in the last row of a grid that ends there no thread's number wraps.
+/// The largest position or extent. The last row of a grid may go beyond it, and its thread numbers still fit a word.
 const LARGEST: usize = u32::MAX as usize - MAX_GROUPS * GROUP;
 
-/// A position or an extent as a word.
+/// Converts a position or an extent to a word.
 ///
 /// # Errors
-/// [`Error::Overflow`] beyond about 2³², where kernels cannot index. No buffer of a device is larger; a tensor that
-/// repeats its elements may be.
+/// [`Error::Overflow`] beyond about 2³², where kernels cannot index. Buffers are smaller, but a broadcast tensor may not.
 pub fn word(op: &'static str, shape: &Shape, x: usize) -> Result<u32> {
     match u32::try_from(x) {
         Ok(word) if x <= LARGEST => Ok(word),
@@ -53,7 +52,7 @@ pub fn word(op: &'static str, shape: &Shape, x: usize) -> Result<u32> {
     }
 }
 
-/// A step as a word: indices wrap, so that negative steps work.
+/// Converts a step to a word. Positions are computed modulo 2³², so negative steps work.
 pub fn step(op: &'static str, shape: &Shape, x: isize) -> Result<u32> {
     match i32::try_from(x) {
         Ok(x) => Ok(x.cast_unsigned()),
@@ -61,13 +60,13 @@ pub fn step(op: &'static str, shape: &Shape, x: isize) -> Result<u32> {
     }
 }
 
-/// The grid of at least `threads` threads in workgroups of [`GROUP`], and the number of threads in a row of it.
+/// Returns a grid of at least `threads` threads in workgroups of [`GROUP`], and the number of threads in a row.
 pub fn grid_of(threads: usize) -> ([u32; 3], u32) {
     let (grid, across) = groups_of(threads.div_ceil(GROUP));
     (grid, across * GROUP as u32)
 }
 
-/// The grid of at least `groups` workgroups, and the number of them in a row of it.
+/// Returns a grid of at least `groups` workgroups, and the number of workgroups in a row.
 pub fn groups_of(groups: usize) -> ([u32; 3], u32) {
     let groups = groups.max(1);
     let across = groups.min(MAX_GROUPS);

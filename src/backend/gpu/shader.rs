@@ -1,24 +1,24 @@
-//! Kernels as text, in WGSL.
+//! The WGSL text of kernels.
 //!
-//! A [`Kernel`](super::kernel::Kernel) is a value. Its method `module` writes the text, with one entry point, `main`:
+//! The method `module` of a [`Kernel`](super::kernel::Kernel) writes its text, with one entry point, `main`:
 //!
 //! ```text
-//! words          var<immediate> p: what differs between dispatches, 32 words
-//! bindings       binding i: operand i, then the result, then the faults if there can be any
+//! words          var<immediate> p: 32 words that differ between dispatches
+//! bindings       operands, then results, then faults if the kernel can report any
 //! math.wgsl      functions of f32, for the kernels that need them
-//! f              the op, as an expression; of the table's rows for element-wise ops
-//! main           a loop of `elementwise`, or a file of `shaders/`
+//! op             an expression for an element-wise op, otherwise a file of `shaders/`
+//! main           calls the op for each element, row or tile
 //! ```
 //!
-//! Kernels read operands by functions `a`, `b`, `c` and write results by `write_y` and the like, which convert from
-//! and to the type that is computed in: f32 for floats. Bytes lie in words of four, so that a thread writes a word.
+//! Kernels read operands with functions `a`, `b`, `c` and write results with functions such as `write_y`. These convert
+//! from and to the working type, f32 for floats. A word holds four bytes, so one thread writes four elements of bytes.
 
 use std::fmt::Write as _;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// How elements lie in a buffer.
+/// The type of a tensor's elements in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Store {
     /// 32-bit floats.
@@ -38,7 +38,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// The store of a dtype.
+    /// Returns the store of a dtype.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for `F64` and `BF16`, which shaders do not have.
@@ -60,7 +60,7 @@ impl Store {
         matches!(self, Store::F32 | Store::F16)
     }
 
-    /// Elements in a word that one thread writes.
+    /// Elements that a thread writes: those of one word.
     pub fn per_thread(self) -> usize {
         if matches!(self, Store::U8 | Store::Bool) { 4 } else { 1 }
     }
@@ -84,7 +84,7 @@ impl Store {
         }
     }
 
-    /// A name in those of kernels.
+    /// The name of the store within names of kernels.
     pub fn name(self) -> &'static str {
         match self {
             Store::U8 => "u8",
@@ -93,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Expression that reads item `i` of the array `data`, in the working type.
+    /// Returns the expression that reads element `i` of the array `data`, in the working type.
     fn load(self, data: &str, i: &str) -> String {
         match self {
             Store::F16 => format!("f32({data}[{i}])"),
@@ -108,7 +108,7 @@ impl Store {
 /// A finished module.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// For messages.
+    /// Name of the kernel, for messages.
     pub name: String,
     /// The text.
     pub text: String,
@@ -128,7 +128,7 @@ impl Module {
     }
 }
 
-/// The text of a module, while it is written.
+/// The text of a module under construction.
 pub struct Source {
     text: String,
     writes: Vec<bool>,
@@ -151,7 +151,7 @@ impl Source {
         source
     }
 
-    /// Adds an operand, read by the function `name`.
+    /// Adds an operand and the function `name` that reads it.
     pub fn operand(&mut self, name: &str, store: Store) {
         let (item, working) = (store.item(), store.working());
         self.bind(&format!("{name}_data"), "read", item);
@@ -159,7 +159,7 @@ impl Source {
         self.add(&format!("fn {name}(i: u32) -> {working} {{ return {load}; }}"));
     }
 
-    /// Adds the result, written by the function `write`: an element, or the four of word `i` of bytes.
+    /// Adds a result and the function `write_name` that writes element `i`, or for bytes the four elements of word `i`.
     pub fn result(&mut self, name: &str, store: Store) {
         self.bind(&format!("{name}_data"), "read_write", store.item());
         let data = format!("{name}_data");
@@ -177,21 +177,21 @@ impl Source {
         });
     }
 
-    /// Adds a tensor that is changed in place, read by the function `name` and written by `write_name`. Not of bytes.
+    /// Adds a tensor that is updated in place, with the functions `name` and `write_name`. Not for bytes.
     pub fn changed(&mut self, name: &str, store: Store) {
         self.result(name, store);
         let (working, load) = (store.working(), store.load(&format!("{name}_data"), "i"));
         self.add(&format!("fn {name}(i: u32) -> {working} {{ return {load}; }}"));
     }
 
-    /// Adds a result of positions, `I64`, written by the function `write_name`. The device needs no 64-bit integers.
+    /// Adds an `I64` result of indices and the function `write_name`. The device needs no 64-bit integers.
     pub fn index_result(&mut self, name: &str) {
         self.bind(&format!("{name}_data"), "read_write", "vec2<u32>");
         self.add(&format!("fn write_{name}(i: u32, x: u32) {{ {name}_data[i] = vec2(x, 0u); }}"));
     }
 
-    /// Adds an operand of indices, `I64`, read by the function `name`; 2³² - 1 for those outside the range of words.
-    /// The device needs no 64-bit integers.
+    /// Adds an `I64` operand of indices and the function `name`, which gives 2³² - 1 for an index that does not fit a
+    /// word. The device needs no 64-bit integers.
     pub fn indices(&mut self, name: &str) {
         self.bind(&format!("{name}_data"), "read", "vec2<u32>");
         self.add(&format!(
@@ -200,7 +200,7 @@ impl Source {
         ));
     }
 
-    /// Adds the entry point that writes `f(i)` for every element `i < p.words[0]` of the result; `p.words[1]` is the
+    /// Adds an entry point that writes `f(i)` for every element `i < p.words[0]` of the result. `p.words[1]` is the
     /// number of threads in a row of the grid.
     pub fn each_word(&mut self, store: Store, f: &str) {
         let (first, write) = match store.per_thread() {
@@ -216,8 +216,8 @@ impl Source {
         self.each_thread(first, &write);
     }
 
-    /// Adds the entry point that runs `body` in every thread `i` for which the expression `first` is below
-    /// `p.words[0]`; `p.words[1]` is the number of threads in a row of the grid.
+    /// Adds an entry point that runs `body` in every thread `i` for which the expression `first` is below `p.words[0]`.
+    /// `p.words[1]` is the number of threads in a row of the grid.
     pub fn each_thread(&mut self, first: &str, body: &str) {
         self.add(&format!(
             "@compute @workgroup_size({GROUP})\n\
@@ -227,8 +227,8 @@ impl Source {
         ));
     }
 
-    /// Adds the entry point that runs `body` in every thread of workgroup `i`, if the expression `first` is below
-    /// `p.words[count]`; `p.words[across]` is the number of workgroups in a row of the grid.
+    /// Adds an entry point that runs `body` in every thread of workgroup `i` if the expression `first` is below
+    /// `p.words[count]`. `p.words[across]` is the number of workgroups in a row of the grid.
     pub fn each_group(&mut self, [count, across]: [usize; 2], first: &str, body: &str) {
         self.add(&format!(
             "@compute @workgroup_size({GROUP})\n\
@@ -238,7 +238,7 @@ impl Source {
         ));
     }
 
-    /// Adds the buffer of faults: the first position at which each fault was found.
+    /// Adds the buffer of faults, which keeps the lowest position of each.
     pub fn faults(&mut self) {
         self.bind("faults", "read_write", "atomic<u32>");
         self.add("fn fault(position: u32) { atomicMin(&faults[p.words[FAULT]], position); }");
@@ -263,7 +263,7 @@ impl Source {
         self.text.push('\n');
     }
 
-    /// The module.
+    /// Returns the module.
     pub fn finish(self, name: String) -> Module {
         let mut text = String::new();
         if self.text.contains("f16") {
@@ -284,9 +284,9 @@ impl Source {
     }
 }
 
-/// Number of immediate words: 128 bytes, which every device has. The last is the fault's number, the one before it 0 in
-/// the kernels that use `math.wgsl`.
+/// Number of immediate words: 128 bytes, which every device supports. The last word is the slot of the fault. The one
+/// before it is 0 for kernels that use `math.wgsl`.
 pub const WORDS: usize = 32;
 
-/// Threads of a workgroup. Not 32: Apple's compiler moves barriers wrongly there.
+/// Threads of a workgroup. With 32, Apple's compiler moves accesses across barriers.
 pub const GROUP: usize = 256;

@@ -1,4 +1,4 @@
-//! For tests: the calls of Metal to put others in their place, and all kernels. No part of a program.
+//! For tests only: the trait of Metal's calls, to be mocked, and all kernels.
 
 pub use super::driver::metal::translate::{LANGUAGE, Translation, translate};
 pub use super::driver::metal::{Api, CommandError, MetalDriver, Properties, Status};
@@ -23,7 +23,7 @@ use crate::ops::{
 };
 use crate::shape::Shape;
 
-/// Joins what is listed for each variant of an enum. A variant that is not listed does not compile.
+/// Concatenates a list for each variant of an enum. A missing variant does not compile.
 macro_rules! listed {
     ($Type:ident { $($Variant:ident => $list:expr),* $(,)? }) => {{
         let _ = |x: $Type| match x {
@@ -49,12 +49,12 @@ fn stores() -> Vec<Store> {
     })
 }
 
-/// The dtypes that have a store, with it.
+/// The dtypes that have a store, with their stores.
 fn dtypes() -> impl Iterator<Item = (DType, Store)> {
     DType::ALL.into_iter().filter_map(|x| Some((x, Store::of("kernels", "gpu", x).ok()?)))
 }
 
-/// Stores of the dtypes that have arithmetic.
+/// The stores of dtypes with arithmetic.
 fn numbers() -> Vec<Store> {
     dtypes().filter(|(dtype, _)| dtype.has_arithmetic()).map(|(_, store)| store).collect()
 }
@@ -83,13 +83,12 @@ fn functions() -> Vec<Function> {
         Fill => stores.iter().copied().map(Function::Fill),
         Dropout => FLOATS.map(Function::Dropout),
     });
-    // A cast to the same type reaches no kernel.
+    // The backend does not cast to the same dtype.
     all.retain(|x| x.is_defined() && !matches!(x, Function::Cast(from, to) if from == to));
     all
 }
 
-/// Layouts of few, many and more elements: a thread computes a result of the first, a workgroup one of the second, several
-/// one of the third.
+/// Layouts with lines of three lengths. One thread, one workgroup, or several workgroups compute a line.
 fn lines() -> [Layout; 3] {
     [4, 300, 1 << 16].map(|n| Layout::contiguous(Shape::new([3, n])))
 }
@@ -111,7 +110,7 @@ fn reductions() -> Vec<Reduction> {
 fn scans() -> Vec<Index> {
     let mut all = Vec::new();
     for (op, store) in pairs(&ScanOp::ALL, &numbers()) {
-        // Other integers are scanned as `I64`.
+        // The backend casts other integers to `I64`.
         if store.is_float() || store == Store::I64 {
             let plans = lines().map(|x| index::scan(op, store, &x, 1));
             all.extend(plans.into_iter().flatten().map(|plan| plan.kernel));
@@ -123,12 +122,12 @@ fn scans() -> Vec<Index> {
 fn indices() -> Vec<Index> {
     let stores = stores();
     let words: Vec<Store> = stores.iter().copied().filter(|x| x.per_thread() == 1).collect();
-    // Others are converted to one of these.
+    // The backend casts other dtypes to one of these.
     let added = [Store::F32, Store::I64, Store::U32];
     listed!(Index {
         Gather => stores.iter().copied().map(Index::Gather),
         ScatterAdd => added.map(Index::ScatterAdd),
-        Place => words.iter().copied().map(Index::Place),
+        CopyInto => words.iter().copied().map(Index::CopyInto),
         Scan => scans(),
     })
 }
@@ -165,7 +164,7 @@ fn convolutions() -> Vec<Conv> {
         Weight => [Kind::Weight],
     });
     let each = of(&kinds, &FLOATS, |kind, store| {
-        // In parts, which only gradients of filters have.
+        // Only gradients of filters are computed in parts, whose store is `F32`.
         let results = if kind == Kind::Weight { vec![store, Store::F32] } else { vec![store] };
         of(&results, &[Tiles::Small, Tiles::Large], |result, tiles| Conv {
             kind,
@@ -202,7 +201,7 @@ fn updates() -> Vec<Update> {
     })
 }
 
-/// The modules of all kernels, each op with each store that it is defined for, each once.
+/// The text of every kernel once: each op with each store that it is defined for.
 pub fn kernels() -> Vec<Module> {
     let tiles = [Tiles::Small, Tiles::Large];
     let products = [(Store::F32, Store::F32), (Store::F16, Store::F16), (Store::F16, Store::F32)];

@@ -1,14 +1,13 @@
-//! Poolings to a given size: `adaptive_avg_pool1d`, `adaptive_avg_pool2d`, `adaptive_max_pool1d`,
-//! `adaptive_max_pool2d`.
+//! Pooling to a given size: `adaptive_avg_pool1d`, `adaptive_avg_pool2d`, `adaptive_max_pool1d`, `adaptive_max_pool2d`.
 //!
 //! ```text
 //! one window              a reduction
-//! maxima, equal windows   the pooling of these windows
-//! else                    one axis after the other: the windows' pixels, then their mean or maximum
+//! maximum, equal windows  max pooling with these windows
+//! otherwise               one axis after the other: gather the windows' pixels, then take the mean or maximum
 //! ```
 //!
-//! Along an axis of extent e with k windows, pixel j lies in the windows that window j of e would contain on an axis
-//! of extent k. The gradient of means is therefore sums of windows too: of g divided by the numbers of pixels.
+//! With k windows on an axis of extent e, the windows that contain pixel j are window j of e on an axis of extent k.
+//! The gradient of the means is therefore a window sum too, of g divided by the windows' numbers of pixels.
 
 use std::ops::Range;
 
@@ -27,11 +26,12 @@ use super::pool::check_image_axes;
 use super::windows::three_axes;
 use crate::tensor::Tensor;
 
-/// Most pixels of a window along an axis that are added one by one. A sum over an axis takes 2.8 times as long for 9
-/// rows of 60 elements, but is more accurate the longer the window is.
+/// Maximum length of a window that is summed pixel by pixel. Longer windows use a sum over an axis, which takes 2.8
+/// times as long for 9 rows of 60 elements but is more accurate for long windows.
 const ADDED_PIXELS: usize = 16;
 
-/// Fewest elements of the other axes for which many windows are summed one by one. An addition takes 1 µs at least.
+/// Minimum number of elements of the other axes for which many windows are summed one by one. An addition takes at
+/// least 1 µs.
 const ADDED_ELEMENTS: usize = 512;
 
 macro_rules! adaptive_poolings {
@@ -39,11 +39,11 @@ macro_rules! adaptive_poolings {
         /// # Pooling to a given size
         impl<B: Backend> Tensor<B> {
             $(
-                #[doc = concat!("The mean of each of as many windows of images `", $shape, "` as `", stringify!($size),
-                    "` says. Along an axis of extent e, window i of k begins at pixel ⌊i · e / k⌋ and ends before \
-                    pixel ⌈(i + 1) · e / k⌉, so that neighbours may overlap by one or two.")]
+                #[doc = concat!("Average pooling of images `", $shape, "` to `", stringify!($size), "` windows. Along an axis \
+                    of extent e, window i of k begins at pixel ⌊i · e / k⌋ and ends before pixel ⌈(i + 1) · e / k⌉, \
+                    so adjacent windows may overlap by one or two pixels.")]
                 ///
-                /// One window is the mean of the whole image, at the cost of a reduction. 16-bit floats are
+                /// A single window is the mean of the whole image, computed by a reduction. 16-bit floats are
                 /// rounded once.
                 ///
                 #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
@@ -57,9 +57,9 @@ macro_rules! adaptive_poolings {
                     B::engine_adaptive_pool(stringify!($avg), self, &$extents, false)
                 }
 
-                #[doc = concat!("The largest pixel of each window of images `", $shape, "`: NaN where a window has \
-                    one. Windows are those of [`", stringify!($avg), "`](Tensor::", stringify!($avg), ").")]
-                /// The gradient goes to the first of equal pixels.
+                #[doc = concat!("Max pooling of images `", $shape, "`: the largest pixel of each window, NaN if the \
+                    window has one. The windows are those of [`", stringify!($avg), "`](Tensor::", stringify!($avg), ").")]
+                /// The gradient flows to the first of equal pixels.
                 ///
                 #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
                     let x = Tensor::ones([5; 2 + ", $n, "], DType::F32)?;\nlet y = x.", stringify!($max), "(", $value, ")?;\n\
@@ -80,7 +80,7 @@ adaptive_poolings! {
     adaptive_avg_pool2d adaptive_max_pool2d size: [usize; 2] => size, "[n, c, h, w]" 2 "[2, 2]";
 }
 
-/// Pixels of window `i` of `count` along an axis.
+/// Returns the pixels of window `i` of `count` along an axis.
 fn window(i: usize, [extent, count]: [usize; 2]) -> Range<usize> {
     let [i, extent, count] = [i, extent, count].map(|number| number as u128);
     (i * extent / count) as usize..((i + 1) * extent).div_ceil(count) as usize
@@ -93,12 +93,12 @@ fn greatest_common_divisor([mut a, mut b]: [usize; 2]) -> usize {
     a
 }
 
-/// The largest number of pixels of the windows.
+/// Returns the length of the longest window.
 fn longest([extent, count]: [usize; 2]) -> usize {
     match extent % count {
         0 => extent / count,
-        // Window i begins `i · rest mod count` parts of `count` into a pixel. With `rest` more it reaches into another
-        // pixel, unless `rest` divides `count` and thereby every such begin.
+        // Window i begins `(i · rest mod count) / count` into a pixel and ends `rest / count` later, beyond whole
+        // pixels. One of the windows thus reaches a further pixel, unless `rest` divides `count`.
         rest => extent / count + 1 + usize::from(count % rest != 0),
     }
 }
@@ -158,7 +158,7 @@ impl<B: Backend> Tensor<B> {
         Ok(y)
     }
 
-    /// Computes the means of windows along an axis, or their gradient from that of the means.
+    /// Computes the means of windows along an axis, or with `is_gradient` the gradient of the pixels.
     fn window_means(
         &self,
         op: &'static str,
@@ -187,7 +187,7 @@ impl<B: Backend> Tensor<B> {
     fn window_sums(&self, op: &'static str, axis: usize, windows: [usize; 2]) -> Result<Self> {
         let [extent, count] = windows;
         if count > extent {
-            // Windows of a pixel or of two neighbours: selected from all of these.
+            // Every window has one pixel or two adjacent ones: select from all pixels and pairs.
             let all = match count % extent {
                 0 => self.clone(),
                 _ => {
@@ -201,7 +201,7 @@ impl<B: Backend> Tensor<B> {
                 window.start + (window.len() - 1) * extent
             });
         }
-        // The windows of one period lie alike in the next one.
+        // The windows repeat with each period.
         let periods = greatest_common_divisor(windows);
         let [pixels, kinds] = windows.map(|number| number / periods);
         let longest = longest([pixels, kinds]);
@@ -224,23 +224,23 @@ impl<B: Backend> Tensor<B> {
             let sums = Tensor::cat(&sums, axis_of_pixels)?;
             return sums.reshape(self.shape().with_axis(axis, Some(count)));
         }
-        // All windows at once, pixel after pixel until they end: the same additions.
-        let taken = |place: usize| {
+        // All windows at once: add pixel k of each, for windows that are long enough. The additions are the same.
+        let pixel = |k: usize| {
             self.picked(op, axis, count, |i| {
                 let window = window(i, windows);
-                (window.start + place).min(window.end - 1)
+                (window.start + k).min(window.end - 1)
             })
         };
-        (1..longest).try_fold(taken(0)?, |sum, place| {
-            let more = sum.add(&taken(place)?)?;
-            let goes_on = self.along(op, axis, count, DType::Bool, |i| {
-                Scalar::Int(i64::from(place < window(i, windows).len()))
+        (1..longest).try_fold(pixel(0)?, |sum, k| {
+            let next = sum.add(&pixel(k)?)?;
+            let has_pixel = self.along(op, axis, count, DType::Bool, |i| {
+                Scalar::Int(i64::from(k < window(i, windows).len()))
             })?;
-            Tensor::where_cond(&goes_on, &more, &sum)
+            Tensor::where_cond(&has_pixel, &next, &sum)
         })
     }
 
-    /// Takes the first largest pixel of windows along an axis, of at most `longest` pixels.
+    /// Selects the first largest pixel of each window along an axis. Windows have at most `longest` pixels.
     fn largest_along(
         &self,
         op: &'static str,
@@ -249,7 +249,7 @@ impl<B: Backend> Tensor<B> {
         longest: usize,
     ) -> Result<Self> {
         let count = windows[1];
-        // The last pixel of a window with fewer is repeated, and is not the first then.
+        // A shorter window repeats its last pixel. A repeated pixel is never the first of equal ones.
         let pixels = self.detach().picked(op, axis, count.saturating_mul(longest), |i| {
             let window = window(i / longest, windows);
             (window.start + i % longest).min(window.end - 1)

@@ -1,11 +1,11 @@
-//! Channels normalized over images: `batch_norm`, `batch_norm_training`, `group_norm`, `instance_norm`.
+//! Normalization of channels: `batch_norm`, `batch_norm_training`, `group_norm`, `instance_norm`.
 //!
 //! ```text
 //! (x - mean) / √(variance + ε) · weight + bias   =   x · scale + shift
 //! ```
 //!
-//! with a scale and a shift for each channel, so that an element costs one multiply-add. There is no kernel:
-//! in training the composite runs unrecorded, and its rule needs two sums over each channel.
+//! Scale and shift are computed once for each channel, so an element costs one multiply-add. There is no kernel. In
+//! training, the composite runs unrecorded, and its rule needs two sums over each channel.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -24,13 +24,13 @@ use crate::tensor::Tensor;
 
 /// # Normalization of channels
 impl<B: Backend> Tensor<B> {
-    /// Normalizes channels by a given mean and variance: `(x - mean) / √(variance + eps) · weight + bias`, where
-    /// x is `[n, c, …]` and the others are `[c]`, of the dtype of x or, if x has 16 bits, of `F32`. This is batch
+    /// Normalizes channels by a given mean and variance: `(x - mean) / √(variance + eps) · weight + bias`. x is
+    /// `[n, c, …]`; the others are `[c]` and have the dtype of x, or `F32` if x has 16 bits. This is batch
     /// normalization in evaluation (Ioffe and Szegedy, 2015).
     ///
-    /// Computed as one multiply-add of each element, in `F32` if x has 16 bits: where the mean is large beside
-    /// the deviation, the result has an error of as many roundings as the one is larger than the other. So has
-    /// the gradient of the weight, here and in training: it is computed as `Σ g x - mean · Σ g`.
+    /// Each element takes one multiply-add, in `F32` if x has 16 bits. If |mean| ≫ √variance, cancellation amplifies
+    /// rounding by about |mean| / √variance, here and in the gradient of the weight: that is computed, also in
+    /// training, as `Σ g x - mean · Σ g`.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -64,12 +64,11 @@ impl<B: Backend> Tensor<B> {
         x.normalized_by([mean, variance], [weight, bias], eps)
     }
 
-    /// Normalizes channels by their own mean and variance over all other axes, as
-    /// [`batch_norm`](Tensor::batch_norm) does by given ones, and returns the result, the mean and the variance:
-    /// batch normalization in training (Ioffe and Szegedy, 2015).
+    /// Normalizes channels like [`batch_norm`](Tensor::batch_norm), by their own mean and variance over all other axes.
+    /// Returns the result, the mean and the variance. Batch normalization in training (Ioffe and Szegedy, 2015).
     ///
-    /// The variance is that of the population (divided by the number of elements). Both statistics are `[c]`, at
-    /// least `F32`, and have no gradient: that of the result takes into account that they depend on x.
+    /// The variance is that of the population, divided by the number of elements. Both statistics are `[c]`, at least
+    /// `F32`, and have no gradient of their own. The gradient of the result accounts for their dependence on x.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -108,13 +107,13 @@ impl<B: Backend> Tensor<B> {
         Ok((y, mean, variance))
     }
 
-    /// Defines [`Tensor::batch_norm_training`]: the result, the mean and the variance.
+    /// The composite of [`Tensor::batch_norm_training`].
     fn batch_norm_composite(
         &self,
         parameters: [Option<&Tensor<B>>; 2],
         eps: f64,
     ) -> Result<(Self, [Self; 2])> {
-        let (x, axes) = (self.widened()?, self.axes_of_channels());
+        let (x, axes) = (self.widened()?, self.axes_except_channels());
         let (mean, variance) = (x.mean(Some(&axes), false)?, x.variance(Some(&axes), false, 0)?);
         let y = x.normalized_by([&mean, &variance], parameters, eps)?;
         Ok((y.to_dtype(self.dtype())?, [mean, variance]))
@@ -145,15 +144,14 @@ impl<B: Backend> Tensor<B> {
         self.mul_add(&along_channels(scale, self.rank() - 2)?, shift)
     }
 
-    /// All axes but that of the channels.
-    fn axes_of_channels(&self) -> AxisSet {
+    /// All axes except the channels.
+    fn axes_except_channels(&self) -> AxisSet {
         (0..self.rank()).filter(|&axis| axis != 1).collect()
     }
 
-    /// Normalizes groups of neighbouring channels of each image by their own mean and variance, then scales and
-    /// shifts channels (Wu and He, 2018): `(x - mean) / √(variance + eps) · weight + bias`, where x is
-    /// `[n, c, …]`, and `weight` and `bias` are `[c]`, of the dtype of x or, if x has 16 bits, of `F32`. The
-    /// variance is that of the population.
+    /// Normalizes groups of adjacent channels of each image by their own mean and variance, then scales and shifts each
+    /// channel (Wu and He, 2018): `(x - mean) / √(variance + eps) · weight + bias`. x is `[n, c, …]`; `weight` and
+    /// `bias` are `[c]` and have the dtype of x, or `F32` if x has 16 bits. The variance is that of the population.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -177,7 +175,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Normalizes each channel of each image by its own mean and variance, then scales and shifts it:
-    /// [`group_norm`](Tensor::group_norm) with a group for each channel.
+    /// [`group_norm`](Tensor::group_norm) with one group for each channel.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -198,7 +196,7 @@ impl<B: Backend> Tensor<B> {
         B::engine_group_norm("instance_norm", self, None, [weight, bias], eps)
     }
 
-    /// Computes [`group_norm`](Tensor::group_norm); without a number of groups, each channel is one.
+    /// The body of [`group_norm`](Tensor::group_norm). Without `groups`, each channel is a group.
     pub(crate) fn group_norm_body(
         op: &'static str,
         x: &Tensor<B>,
@@ -214,7 +212,7 @@ impl<B: Backend> Tensor<B> {
                 format!("{groups} groups do not divide the channels of shape {}", x.shape());
             return Err(Error::InvalidArgument { op, reason });
         }
-        // 16-bit floats are rounded once, after the affine map.
+        // Stay in `F32` through the affine map, so that 16-bit floats are rounded once.
         let is_plain = weight.is_none() && bias.is_none();
         let wide = if is_plain { x.clone() } else { x.widened()? };
         let row = x.dims()[1..].iter().product::<usize>() / groups;
@@ -232,7 +230,7 @@ impl<B: Backend> Tensor<B> {
         y.to_dtype(x.dtype())
     }
 
-    /// Checks that the tensor is `[n, c, …]` and each parameter `[c]`.
+    /// Checks that the tensor is `[n, c, …]` and that every parameter is `[c]`.
     fn check_channels(
         &self,
         op: &'static str,
@@ -258,8 +256,7 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-/// Gradients of `x`, and of `weight` and `bias` if present. With z the normalized x and k the elements of a
-/// channel:
+/// Gradients of `x`, and of `weight` and `bias` if present. z is the normalized x, k the size of a channel.
 ///
 /// ```text
 /// bias      Σ g
@@ -287,7 +284,7 @@ fn batch_norm_rule<B: Backend>(
                 Ok(x.batch_norm_composite(parameters, eps)?.0)
             });
         }
-        let (g, x, axes) = (upstream.g.widened()?, x.widened()?, x.axes_of_channels());
+        let (g, x, axes) = (upstream.g.widened()?, x.widened()?, x.axes_except_channels());
         let reciprocal_deviation = variance.add_scalar(eps)?.rsqrt()?;
         let sum = g.sum(Some(&axes), false)?;
         let products = match x.rank() {
@@ -297,20 +294,20 @@ fn batch_norm_rule<B: Backend>(
                 images(&g)?.dot_rows(&images(&x)?)?.sum(Some(&[0]), false)?
             }
         };
-        let along = products.sub(&mean.mul(&sum)?)?.mul(&reciprocal_deviation)?;
-        let of_x = || {
+        let weight_grad = products.sub(&mean.mul(&sum)?)?.mul(&reciprocal_deviation)?;
+        let x_grad = || {
             let scale = match &weight {
                 Some(weight) => reciprocal_deviation.mul(&weight.widened()?)?,
                 None => reciprocal_deviation.clone(),
             };
             let share = -((x.dims()[1] as f64) / (x.numel() as f64));
-            let slope = along.mul(&reciprocal_deviation)?.mul(&scale)?.mul_scalar(share)?;
+            let slope = weight_grad.mul(&reciprocal_deviation)?.mul(&scale)?.mul_scalar(share)?;
             let rest = sum.mul(&scale)?.mul_scalar(share)?.sub(&slope.mul(&mean)?)?;
             let rest = x.channels_mul_add(&slope, along_channels(&rest, x.rank() - 2)?)?;
             g.channels_mul_add(&scale, rest)
         };
-        let mut gradients: InputGradients<B> = smallvec![wanted[0].then(of_x).transpose()?];
-        gradients.extend(weight.as_ref().map(|_| Some(along)));
+        let mut gradients: InputGradients<B> = smallvec![wanted[0].then(x_grad).transpose()?];
+        gradients.extend(weight.as_ref().map(|_| Some(weight_grad)));
         gradients.extend(bias.as_ref().map(|_| Some(sum)));
         Ok(gradients)
     })

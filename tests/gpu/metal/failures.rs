@@ -174,10 +174,7 @@ fn a_device_with_smaller_groups_is_an_error() {
     on_a_device(Script { max_threads: 128, ..Script::default() }, || {
         let (op, reason) = reason_of(ones(8));
         assert_eq!(op, "full");
-        assert_eq!(
-            reason,
-            "the kernel fill_f32: it needs groups of 256 threads, the device has 128"
-        );
+        assert_eq!(reason, "the kernel fill_f32: expected groups of at most 128 threads, got 256");
     });
 }
 

@@ -101,7 +101,7 @@ fn a_rank_that_takes_a_step_less() {
                 true => assert_eq!(*result, Ok(())),
                 false => expect(
                     std::slice::from_ref(result),
-                    &format!("rank {early}: it has left, where mean_gradients was to be done"),
+                    &format!("rank {early}: it left before mean_gradients"),
                 ),
             }
         }
@@ -130,7 +130,7 @@ fn a_part_that_fails() {
                 false => expect(
                     std::slice::from_ref(result),
                     &format!(
-                        "rank {failing}: its part of mean_gradients failed, as its own error says"
+                        "rank {failing}: its part of mean_gradients failed; see the error of that rank"
                     ),
                 ),
             }
@@ -153,7 +153,7 @@ fn a_rank_that_panics() {
     assert!(found[1].is_err());
     for result in [&found[0], &found[2]] {
         let error = result.as_ref().unwrap().clone().unwrap_err();
-        assert_eq!(error.to_string(), "rank 1: it has left, where barrier was to be done");
+        assert_eq!(error.to_string(), "rank 1: it left before barrier");
     }
 }
 

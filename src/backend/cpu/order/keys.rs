@@ -1,24 +1,24 @@
-//! Keys: unsigned integers in the order of the elements.
+//! Keys: unsigned integers that sort like the elements.
 //!
 //! ```text
-//! unsigned   x                     descending: every bit of the key inverted
+//! unsigned   x                     descending: all bits of the key inverted
 //! signed     x with the sign bit inverted
 //! float      positive: the bits with the sign bit set; negative: all bits inverted; −0 as +0
 //!            NaN: the largest key, in either direction
 //! ```
 //!
-//! A rank is cheaper to compute and to compare than a key, and does not tell NaN from the last elements.
+//! A rank is cheaper to compute and compare than a key, but does not distinguish NaN from the last elements.
 
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-/// A stored type of elements.
+/// An element type that can be sorted by keys.
 pub(super) trait Keyed: Pod + PartialOrd + Send + Sync {
     /// `u32`, or `u64` for 64-bit elements.
     type Key: Copy + Default + PartialOrd + Send + Sync;
-    /// A key, and the index of its element.
+    /// A key with the index of its element.
     type Pair: Pair<Key = Self::Key>;
-    /// A number that compares in few instructions, NaN with nothing or as the lowest.
+    /// A number that is cheap to compare. NaN is unordered or the lowest.
     type Rank: Pod + PartialOrd + Send + Sync;
 
     /// The largest key.
@@ -26,30 +26,30 @@ pub(super) trait Keyed: Pod + PartialOrd + Send + Sync {
     /// The lowest rank.
     const LOWEST: Self::Rank;
 
-    /// The key; the bits of `flip` are inverted except for NaN.
+    /// Returns the key, with the bits in `flip` inverted unless the element is NaN.
     fn key(self, flip: Self::Key) -> Self::Key;
 
-    /// The rank: larger for elements that come before others, and equal for equal ones.
+    /// Returns the rank: larger for elements that come first, equal for equal elements.
     fn rank(self, descending: bool) -> Self::Rank;
 
-    /// `flip` of a direction.
+    /// The `flip` of [`key`](Self::key) for a direction.
     #[inline]
     fn flip(descending: bool) -> Self::Key {
         if descending { Self::LAST } else { Self::Key::default() }
     }
 }
 
-/// A key above the index of its element: pairs are distinct, and equal keys are in the order of the elements.
+/// A key in the high bits, the index of its element in the low bits. Pairs are distinct, and equal keys sort by index.
 pub(super) trait Pair: Pod + Ord + Send + Sync {
     type Key;
 
-    /// Bytes of a key.
+    /// Number of bytes of a key.
     const DIGITS: usize;
 
     fn new(key: Self::Key, index: usize) -> Self;
     fn index(self) -> usize;
 
-    /// Byte `i` of the key, from the lowest.
+    /// Returns byte `i` of the key, from the lowest.
     fn digit(self, i: usize) -> usize;
 }
 
@@ -146,7 +146,7 @@ floats! {
     f64, u64, u64, u128, f64, f64::NEG_INFINITY, |x: f64, down| if down { x } else { -x };
 }
 
-/// Rank of a 16-bit float, which processors do not compare.
+/// Rank of a 16-bit float, as an integer, because processors do not compare 16-bit floats.
 #[inline(always)]
 fn rank16(bits: u16, infinity: u16, descending: bool) -> i16 {
     let magnitude = (bits & 0x7FFF) as i16;

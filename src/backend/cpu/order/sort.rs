@@ -1,17 +1,17 @@
-//! Sorting and selection of pairs of a key and an index.
+//! Sorts and selects pairs of a key and an index.
 //!
 //! ```text
-//! short rows   a comparison sort: pairs are distinct, so that it need not be stable
-//! long rows    radix sort, for each byte of the key from the lowest: count the values of the byte; their sums
-//!              are the first places of each value; write every pair to the next place of its value
-//! very long    every thread sorts a part; then pairs of neighbouring parts are merged until one is left, in
-//!              parts of the result, each of which begins where a binary search finds its first pairs
-//! selection    one vectorized pass computes the maxima of short columns of the row. The k-th largest of them is
-//!              a lower limit: k columns have an element that is not below it. Elements of these columns that are
-//!              not are gathered in a small buffer; when it is full, the first k of them stay
+//! short rows   a comparison sort, which need not be stable because pairs are distinct
+//! long rows    a radix sort: for each byte of the key from the lowest, count the values of the byte; prefix sums
+//!              give the offset of each value; write every pair to the next slot of its value
+//! very long    every thread sorts a part; adjacent parts are then merged until one is left. Each thread writes a
+//!              part of the result, and finds its first pairs by a binary search
+//! selection    one vectorized pass computes the maxima of short columns of the row. The k-th largest maximum is a
+//!              lower bound, because k columns have an element at or above it. Such elements are gathered in a
+//!              small buffer; when it is full, only the first k of them are kept
 //! ```
 //!
-//! The order of pairs is strict, so every method gives the same result.
+//! The order of pairs is total and strict, so every method gives the same result.
 
 use std::cmp::Ordering::Equal;
 use std::mem::swap;
@@ -19,32 +19,32 @@ use std::mem::swap;
 use super::keys::{Keyed, Pair};
 use crate::runtime::parallel::{even_start, for_each_item};
 
-/// Pairs from which on a radix sort takes less time: it counts 256 values of each byte.
+/// Minimum number of pairs for a radix sort, which counts 256 values of each byte.
 const RADIX_LEN: usize = 1024;
 
-/// Columns of a block, whose maxima are computed side by side: registers of any instruction set.
+/// Columns of a block. Their maxima are computed together, in the registers of any instruction set.
 const LANES: usize = 16;
 
-/// Most rows of a block. Of each block that has an element among the first, a column is read again.
+/// Maximum number of rows of a block. Each selected element costs reading a column again.
 const BLOCK_ROWS: usize = 64;
 
-/// Rows of a block from which on its maxima are worth their pass.
+/// Minimum number of rows of a block for which the pass over the maxima pays.
 const LEAST_ROWS: usize = 4;
 
-/// Free places of the buffer of a selection, at least.
-const FREE: usize = 64;
+/// Minimum spare capacity of a selection's buffer.
+const SPARE: usize = 64;
 
-/// Places of the buffer to select `count` of `n` pairs.
+/// Returns the length of the buffer that selects `count` of `n` pairs.
 pub(super) fn buffer_len(count: usize, n: usize) -> usize {
-    count.saturating_add(count.max(FREE)).min(n)
+    count.saturating_add(count.max(SPARE)).min(n)
 }
 
-/// Rows of a block, so that there are several columns for each element to select.
+/// Returns the rows of a block, such that there are several columns for each element to select.
 fn rows_of_block(count: usize, n: usize) -> usize {
     (n / 4 / count).clamp(1, BLOCK_ROWS)
 }
 
-/// Places for the maxima of all columns, and for a copy; none if columns would be shorter than [`LEAST_ROWS`].
+/// Returns the length of the maxima of all columns and of a copy; 0 if columns are shorter than [`LEAST_ROWS`].
 pub(super) fn maxima_len(count: usize, n: usize) -> usize {
     match rows_of_block(count, n) {
         ..LEAST_ROWS => 0,
@@ -52,7 +52,7 @@ pub(super) fn maxima_len(count: usize, n: usize) -> usize {
     }
 }
 
-/// Writes the pairs of a row.
+/// Writes the pairs of a row. Its first element has the index `first`.
 pub(super) fn fill<T: Keyed>(row: &[T], first: usize, descending: bool, pairs: &mut [T::Pair]) {
     let flip = T::flip(descending);
     for (i, (pair, x)) in pairs.iter_mut().zip(row).enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn fill<T: Keyed>(row: &[T], first: usize, descending: bool, pairs: &
     }
 }
 
-/// Sorts pairs; `space` has as many elements.
+/// Sorts pairs. `space` has the same length.
 pub(super) fn sort<P: Pair>(pairs: &mut [P], space: &mut [P]) {
     if pairs.len() < RADIX_LEN {
         return pairs.sort_unstable();
@@ -72,19 +72,19 @@ pub(super) fn sort<P: Pair>(pairs: &mut [P], space: &mut [P]) {
         }
     }
     let (mut from, mut to, mut is_moved) = (pairs, space, false);
-    for (i, places) in counts[..P::DIGITS].iter_mut().enumerate() {
+    for (i, offsets) in counts[..P::DIGITS].iter_mut().enumerate() {
         // All pairs have the same byte.
-        if places[from[0].digit(i)] == from.len() {
+        if offsets[from[0].digit(i)] == from.len() {
             continue;
         }
         let mut first = 0;
-        for place in places.iter_mut() {
-            (*place, first) = (first, first + *place);
+        for offset in offsets.iter_mut() {
+            (*offset, first) = (first, first + *offset);
         }
         for &pair in from.iter() {
-            let place = &mut places[pair.digit(i)];
-            to[*place] = pair;
-            *place += 1;
+            let offset = &mut offsets[pair.digit(i)];
+            to[*offset] = pair;
+            *offset += 1;
         }
         swap(&mut from, &mut to);
         is_moved = !is_moved;
@@ -94,7 +94,7 @@ pub(super) fn sort<P: Pair>(pairs: &mut [P], space: &mut [P]) {
     }
 }
 
-/// Sorts the pairs of a long row on several threads and returns them, in one of the two buffers.
+/// Sorts the pairs of a long row on several threads. Returns the buffer that holds the result.
 pub(super) fn sort_in_parts<'a, T: Keyed>(
     row: &[T],
     descending: bool,
@@ -103,7 +103,7 @@ pub(super) fn sort_in_parts<'a, T: Keyed>(
 ) -> &'a mut [T::Pair] {
     let n = row.len();
     let start = |part: usize| even_start(n, parts, part.min(parts));
-    let both = cut(pairs, parts).into_iter().zip(cut(space, parts));
+    let both = split(pairs, parts).into_iter().zip(split(space, parts));
     for_each_item(both, |part, (pairs, space)| {
         fill(&row[start(part)..start(part + 1)], start(part), descending, pairs);
         sort(pairs, space);
@@ -111,7 +111,7 @@ pub(super) fn sort_in_parts<'a, T: Keyed>(
     let mut width = 1;
     while width < parts {
         let sorted = &*pairs;
-        for_each_item(cut(space, parts), |part, merged| {
+        for_each_item(split(space, parts), |part, merged| {
             let first = part / (2 * width) * (2 * width);
             let [low, middle, high] = [first, first + width, first + 2 * width].map(start);
             merge(&sorted[low..middle], &sorted[middle..high], start(part) - low, merged);
@@ -122,8 +122,8 @@ pub(super) fn sort_in_parts<'a, T: Keyed>(
     pairs
 }
 
-/// Cuts evenly.
-fn cut<P>(mut rest: &mut [P], parts: usize) -> Vec<&mut [P]> {
+/// Splits a slice into `parts` of nearly equal length.
+fn split<P>(mut rest: &mut [P], parts: usize) -> Vec<&mut [P]> {
     let n = rest.len();
     let part = |part| {
         let len = even_start(n, parts, part + 1) - even_start(n, parts, part);
@@ -132,9 +132,9 @@ fn cut<P>(mut rest: &mut [P], parts: usize) -> Vec<&mut [P]> {
     (0..parts).map(part).collect()
 }
 
-/// Writes the pairs from number `skipped` on of `a` and `b` merged.
+/// Merges `a` and `b`, skips the first `skipped` pairs, and writes as many as fit.
 fn merge<P: Pair>(a: &[P], b: &[P], skipped: usize, merged: &mut [P]) {
-    // The first `i` pairs of `a` and `skipped - i` of `b` are before all others.
+    // Binary search for `i`: the skipped pairs are the first `i` of `a` and the first `skipped - i` of `b`.
     let (mut i, mut high) = (skipped.saturating_sub(b.len()), skipped.min(a.len()));
     while i < high {
         let middle = i.midpoint(high);
@@ -157,8 +157,8 @@ fn merge<P: Pair>(a: &[P], b: &[P], skipped: usize, merged: &mut [P]) {
     }
 }
 
-/// Returns the first `count` pairs of a row in order; `count` is not 0, `buffer` has [`buffer_len`] elements and
-/// `maxima` [`maxima_len`].
+/// Returns the first `count` pairs of a row in order. `count` is not 0, `buffer` has [`buffer_len`] elements, `maxima`
+/// has [`maxima_len`].
 pub(super) fn select<'a, T: Keyed>(
     row: &[T],
     descending: bool,
@@ -183,7 +183,7 @@ pub(super) fn select<'a, T: Keyed>(
     };
     let (flip, mut first) = (T::flip(descending), First { buffer, count, len: 0, limit: None });
     let mut add = |i: usize| first.add(T::Pair::new(row[i].key(flip), i));
-    // NaN has no rank above the lowest.
+    // No NaN has a rank above the lowest, so all elements at or above the bound are numbers.
     if lowest > T::LOWEST {
         for (i, _) in maxima.iter().enumerate().filter(|(_, max)| **max >= lowest) {
             let start = i / LANES * rows * LANES + i % LANES;
@@ -219,7 +219,7 @@ fn block_maxima<T: Keyed, const DESCENDING: bool>(
     }
 }
 
-/// The first `count` pairs of those added so far, and others.
+/// Keeps the first `count` of the added pairs, among others.
 struct First<'a, P> {
     buffer: &'a mut [P],
     count: usize,

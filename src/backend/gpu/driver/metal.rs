@@ -1,19 +1,19 @@
-//! The driver by Metal.
+//! The driver for Metal.
 //!
 //! ```text
-//! MetalDriver<A>     what is encoded where, when it is committed, what became of it: the same on every system
-//!   translate        kernels in Metal's language, made from their WGSL when a pipeline is first used
-//!   Api              the calls of Metal, without a decision among them
-//!     objc           by objc2, on Apple's systems
+//! MetalDriver<A>     encodes, commits, checks for errors; the same on every system
+//!   translate        translates kernels from WGSL when a pipeline is first used
+//!   Api              Metal's calls, without any logic
+//!     objc           through objc2, on Apple's systems
 //! ```
 //!
-//! 1. Kernels are translated when they are first used, rather than kept as files beside their WGSL: there are hundreds,
-//!    whose text is written at run time, and a second copy could differ from it.
-//! 2. Dispatches are encoded in one serial encoder for each command buffer, which orders them, and command buffers run
-//!    in the order in which they are committed.
-//! 3. A command buffer that failed leaves zeros or old values in its results, and Metal reports it nowhere but in its
-//!    status. So each is kept until its status and its error were looked at, and a read waits for all of them. As every
-//!    value may depend on what was lost, a failure is also that of all later dispatches and reads.
+//! 1. Kernels are translated at first use. Files next to the WGSL would not do: there are hundreds of kernels, their
+//!    text is generated at run time, and a second copy could differ from it.
+//! 2. Each command buffer has one serial encoder, which orders its dispatches. Command buffers run in the order in
+//!    which they are committed.
+//! 3. A failed command buffer leaves zeros or old values in its results, and Metal reports the failure only in its
+//!    status. The driver therefore keeps each one until its status is checked, and a read waits for all of them. Any
+//!    later value may depend on the lost ones, so all later dispatches and reads fail too.
 
 #[cfg(target_vendor = "apple")]
 pub mod objc;
@@ -31,7 +31,7 @@ use super::{Capabilities, Driver, Failure};
 use crate::error::{Error, Result};
 use translate::{Translation, translate};
 
-/// The calls of Metal that the driver makes.
+/// The Metal calls that the driver makes.
 pub trait Api: Debug + Send + Sized + 'static {
     /// An `MTLBuffer` that the host can read and write.
     type Buffer: Debug + Send + Sync + 'static;
@@ -42,33 +42,33 @@ pub trait Api: Debug + Send + Sized + 'static {
     /// An `MTLCommandBuffer` with a serial `MTLComputeCommandEncoder`.
     type Commands: Debug + Send + 'static;
 
-    /// What the machine lacks to test the driver, if anything.
+    /// Returns what the machine lacks for testing the driver, if anything.
     fn missing() -> Option<&'static str> {
         None
     }
 
-    /// Where the device of this process is kept.
+    /// The static that holds the device of this process.
     fn device() -> &'static OnceLock<Result<Context<MetalDriver<Self>>>>;
 
     /// Opens the device.
     ///
     /// # Errors
-    /// The reason.
+    /// The reason, as text.
     fn open() -> Result<(Self, Properties), String>;
 
-    /// Runs `f` in an autorelease pool. All other calls are made in one.
+    /// Runs `f` in an autorelease pool, which all other calls need.
     fn pooled<R>(f: impl FnOnce() -> R) -> R;
 
-    /// Compiles a library and makes a pipeline of its function.
+    /// Compiles a kernel to a pipeline.
     ///
     /// # Errors
-    /// The compiler's reason.
+    /// The compiler's message.
     fn pipeline(&mut self, kernel: &Translation) -> Result<Self::Pipeline, String>;
 
-    /// The most threads of a group that the pipeline can have.
+    /// Maximum number of threads in a group of this pipeline.
     fn max_threads(pipeline: &Self::Pipeline) -> usize;
 
-    /// Allocates a buffer; `None` if there is no memory for it.
+    /// Allocates a buffer; `None` if memory is exhausted.
     fn buffer(&mut self, bytes: usize) -> Option<Self::Buffer>;
 
     /// Copies bytes to the start of a buffer that no command buffer uses.
@@ -77,16 +77,16 @@ pub trait Api: Debug + Send + Sized + 'static {
     /// Copies bytes from the start of a buffer whose command buffers are complete.
     fn read(&mut self, buffer: &Self::Buffer, to: &mut [u8]);
 
-    /// Begins a command buffer and its encoder; `None` if there is none.
+    /// Begins a command buffer and its encoder; `None` if Metal has none left.
     fn begin(&mut self) -> Option<Self::Commands>;
 
-    /// Sets the pipeline of the next dispatch.
+    /// Sets the pipeline of the next dispatches.
     fn set_pipeline(&mut self, commands: &mut Self::Commands, pipeline: &Self::Pipeline);
 
     /// Sets the buffer at an index.
     fn set_buffer(&mut self, commands: &mut Self::Commands, index: usize, buffer: &Self::Buffer);
 
-    /// Copies words into the command buffer, as the buffer at an index.
+    /// Copies words into the command buffer. The kernel sees them as the buffer at this index.
     fn set_words(&mut self, commands: &mut Self::Commands, index: usize, words: &[u32]);
 
     /// Encodes a dispatch of a grid of groups.
@@ -105,12 +105,12 @@ pub trait Api: Debug + Send + Sized + 'static {
     fn error(&mut self, commands: &Self::Commands) -> Option<CommandError>;
 }
 
-/// A device, as it describes itself.
+/// Properties that Metal reports of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Properties {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Shaders have 64-bit integers.
+    /// True if shaders have 64-bit integers.
     pub i64: bool,
     /// `maxBufferLength`.
     pub max_buffer: u64,
@@ -121,52 +121,52 @@ pub struct Properties {
 /// State of a committed command buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It waits or runs.
+    /// Waiting or running.
     Running,
-    /// It has run.
+    /// Finished without an error.
     Completed,
-    /// It has failed.
+    /// Finished with an error.
     Failed,
 }
 
 /// Error of a command buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandError {
-    /// Number of the error in `MTLCommandBufferError`.
+    /// Value of `MTLCommandBufferError`.
     pub code: isize,
-    /// Its description.
+    /// Description by Metal.
     pub description: String,
 }
 
 /// `MTLCommandBufferErrorOutOfMemory`.
 const OUT_OF_MEMORY: isize = 8;
 
-/// The device, the command buffer that is being encoded, and those that run.
+/// The device, the command buffer that is being encoded, and the committed ones.
 #[derive(Debug)]
 pub struct MetalDriver<A: Api> {
     api: A,
     encoded: Option<Batch<A>>,
-    /// Committed and not yet looked at, the oldest first.
+    /// Committed and not yet checked, the oldest first.
     committed: VecDeque<Batch<A>>,
-    /// Why values were lost, and whether that was reported.
+    /// Why values were lost, and true if that was reported.
     lost: Option<(Failure, bool)>,
 }
 
-/// Memory of the device.
+/// A buffer with its size.
 #[derive(Debug)]
 pub struct MetalBuffer<A: Api> {
     buffer: A::Buffer,
     bytes: u32,
 }
 
-/// A kernel that is ready to run.
+/// A compiled kernel.
 #[derive(Debug)]
 pub struct MetalPipeline<A: Api> {
     pipeline: A::Pipeline,
     kernel: Translation,
 }
 
-/// A command buffer, and what messages say of it.
+/// A command buffer, and the kernels in it for error messages.
 #[derive(Debug)]
 struct Batch<A: Api> {
     commands: A::Commands,
@@ -176,7 +176,7 @@ struct Batch<A: Api> {
 }
 
 impl<A: Api> Batch<A> {
-    /// The failure of a command buffer whose state is not `Completed`, or which has an error.
+    /// The failure of a command buffer that is not `Completed` or has an error.
     fn failure(&self, status: Status, error: Option<CommandError>) -> Failure {
         let reason = match error {
             Some(CommandError { code: OUT_OF_MEMORY, .. }) => return Failure::OutOfMemory,
@@ -196,7 +196,7 @@ fn open<A: Api>() -> Result<Context<MetalDriver<A>>> {
         backend: MetalDriver::<A>::NAME,
         reason,
     })?;
-    // The sizes of buffers are given to kernels as words of 32 bits.
+    // Kernels read the sizes of buffers as 32-bit words.
     let max_buffer = usize::try_from(properties.max_buffer.min(u32::MAX.into()));
     let working_set = usize::try_from(properties.working_set).unwrap_or(usize::MAX);
     let capabilities = Capabilities {
@@ -226,8 +226,8 @@ impl<A: Api> MetalDriver<A> {
         }))
     }
 
-    /// Looks at the command buffers that are complete, or waits for all and looks at each.
-    fn look(&mut self, waits: bool) {
+    /// Checks the command buffers that are complete, or with `waits` all committed ones.
+    fn check_committed(&mut self, waits: bool) {
         while let Some(batch) = self.committed.front() {
             if waits {
                 self.api.wait(&batch.commands);
@@ -256,9 +256,9 @@ impl<A: Api> MetalDriver<A> {
         let size = u32::try_from(bytes).map_err(|_| Failure::OutOfMemory)?;
         let mut buffer = self.api.buffer(bytes);
         if buffer.is_none() {
-            // Command buffers keep what they use, also buffers that nothing else has any more.
+            // Command buffers retain buffers that are otherwise unused: let them finish, and try again.
             self.commit();
-            self.look(true);
+            self.check_committed(true);
             buffer = self.api.buffer(bytes);
         }
         buffer.map(|buffer| MetalBuffer { buffer, bytes: size }).ok_or(Failure::OutOfMemory)
@@ -289,8 +289,9 @@ impl<A: Api> MetalDriver<A> {
             Some(batch) => batch,
             none => {
                 let commands = api.begin();
-                let commands = commands
-                    .ok_or_else(|| Failure::Device("there is no command buffer".to_owned()))?;
+                let commands = commands.ok_or_else(|| {
+                    Failure::Device("Metal has no command buffer left".to_owned())
+                })?;
                 let (first, last) = (kernel.name.clone(), String::new());
                 none.insert(Batch { commands, dispatches: 0, first, last })
             }
@@ -345,7 +346,7 @@ impl<A: Api> Driver for MetalDriver<A> {
         let threads: usize = kernel.threads.iter().map(|&n| n as usize).product();
         let most = A::max_threads(&pipeline);
         if threads > most {
-            let reason = format!("it needs groups of {threads} threads, the device has {most}");
+            let reason = format!("expected groups of at most {most} threads, got {threads}");
             return Err(failed(reason));
         }
         Ok(MetalPipeline { pipeline, kernel })
@@ -365,7 +366,7 @@ impl<A: Api> Driver for MetalDriver<A> {
     fn submit(&mut self) -> Result<(), Failure> {
         A::pooled(|| {
             self.commit();
-            self.look(false);
+            self.check_committed(false);
         });
         self.check()
     }
@@ -379,7 +380,7 @@ impl<A: Api> Driver for MetalDriver<A> {
         }
         A::pooled(|| {
             self.commit();
-            self.look(true);
+            self.check_committed(true);
         });
         self.check()?;
         A::pooled(|| parts.iter_mut().for_each(|(from, to)| self.api.read(&from.buffer, to)));

@@ -1,4 +1,4 @@
-//! The driver by wgpu, for Vulkan and DX12.
+//! The driver for wgpu, on Vulkan and DX12.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,27 +16,27 @@ use super::super::shader::{Module, WORDS};
 use super::{Capabilities, Driver, Failure};
 use crate::error::{Error, Result};
 
-/// Bytes of the smallest buffer that values are read from, and of the largest that is kept.
+/// Bytes of the smallest staging buffer, and of the largest that is kept for the next read.
 const SMALL_STAGING: u64 = 64 << 10;
 const LARGE_STAGING: u64 = 16 << 20;
 
-/// The device, and the commands that it has not got yet.
+/// The device, and the commands that are not submitted yet.
 #[derive(Debug)]
 pub struct WgpuDriver {
     device: ::wgpu::Device,
     queue: ::wgpu::Queue,
     encoder: Option<CommandEncoder>,
-    /// The pass that dispatches go into, which ends before a copy. A pass for each would cost as much as the dispatch.
+    /// The open pass. Dispatches share it until a copy, because a pass costs as much as a dispatch.
     pass: Option<ComputePass<'static>>,
-    /// What values are read from.
+    /// The buffer that the host reads values from.
     staging: Option<Buffer>,
-    /// Why dispatches were not run: what depends on them has no values.
+    /// The failure of a submission. Later values may depend on it, so later submissions fail too.
     lost: Option<Failure>,
     /// The first error that a call reported.
     error: Arc<Mutex<Option<Failure>>>,
 }
 
-/// A kernel that is ready to run.
+/// A compiled kernel.
 #[derive(Debug)]
 pub struct WgpuPipeline {
     pipeline: ComputePipeline,
@@ -45,7 +45,7 @@ pub struct WgpuPipeline {
 
 static DEVICE: OnceLock<Result<Context<WgpuDriver>>> = OnceLock::new();
 
-/// Runs a future of wgpu, which is ready at once on native devices.
+/// Waits for a future of wgpu. On native devices it is ready at once.
 fn ready<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -70,7 +70,7 @@ fn open() -> Result<Context<WgpuDriver>> {
         .map_err(|error| failed(format!("no device: {error}")))?;
     let features = adapter.features();
     if !features.contains(Features::IMMEDIATES) {
-        return Err(failed("the device has no immediate data".to_owned()));
+        return Err(failed("the device does not support immediate data".to_owned()));
     }
     let wanted = Features::IMMEDIATES | Features::SHADER_F16 | Features::SHADER_INT64;
     let limits = adapter.limits();
@@ -81,7 +81,7 @@ fn open() -> Result<Context<WgpuDriver>> {
         ..Default::default()
     };
     let (device, queue) = ready(adapter.request_device(&descriptor))
-        .map_err(|error| failed(format!("the device does not open: {error}")))?;
+        .map_err(|error| failed(format!("the device cannot be opened: {error}")))?;
     let error = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&error);
     device.on_uncaptured_error(Arc::new(move |error| {
@@ -117,7 +117,7 @@ fn open() -> Result<Context<WgpuDriver>> {
 }
 
 impl WgpuDriver {
-    /// The error that calls reported since this was asked last.
+    /// Returns `value`, or the first error that calls have reported since the last check.
     fn checked<T>(&self, value: T) -> Result<T, Failure> {
         match self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             None => Ok(value),
@@ -125,7 +125,7 @@ impl WgpuDriver {
         }
     }
 
-    /// Waits for what was submitted.
+    /// Waits for all submitted commands.
     fn wait(&self) -> Result<(), Failure> {
         let waited = self.device.poll(PollType::wait_indefinitely());
         waited.map_err(|error| Failure::Device(error.to_string()))?;

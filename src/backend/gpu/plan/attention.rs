@@ -1,5 +1,5 @@
-//! Attention and its gradients, a workgroup for each query, or each key, which goes through the others in blocks of 256.
-//! The scores are never held at once.
+//! Attention and its gradients. A workgroup computes one query or one key, and reads the keys or queries in blocks of
+//! 256. The matrix of scores is never stored.
 //!
 //! ```text
 //! words   0  workgroups: queries or keys of all batches     1  workgroups in a row of the grid
@@ -7,7 +7,7 @@
 //!         8  elements of a query and of a key               9, 10  threshold and scale of the dropout
 //!         11 elements of a value      12 bits of the scale  13     1 if queries see no later keys
 //!         14..18  offset of the mask, steps along batches, queries, keys
-//!         18, 19  threads for the elements of a value, of a query: powers of two
+//!         18, 19  threads for the elements of a value and of a query: powers of two
 //! ```
 
 use crate::error::Result;
@@ -19,41 +19,33 @@ use super::super::shader::{GROUP, Module, Source, Store, WORDS};
 use super::elementwise::put_mask;
 use super::{Plan, Words, groups_of, step, word};
 
-/// The most elements of a query or a value that kernels hold.
+/// Maximum number of elements of a query or a value.
 pub const MOST: usize = 1024;
 
-/// What is computed.
+/// The results of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The result, and statistics of its rows.
+    /// The result, and the statistics of its rows.
     Forward,
-    /// The gradient of the queries.
     Queries,
-    /// The gradients of the keys and the values.
     Keys,
 }
 
-/// A kernel.
+/// A kernel of attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attention {
-    /// What is computed.
     pub part: Part,
     /// Store of queries, keys and values.
     pub store: Store,
-    /// Store of the mask.
     pub mask: Option<Store>,
-    /// True with dropout.
     pub drops: bool,
 }
 
 /// Extents of an attention.
 #[derive(Clone, Copy, Debug)]
 pub struct Extents {
-    /// Number of batches.
     pub batches: usize,
-    /// Queries of a batch.
     pub queries: usize,
-    /// Keys of a batch.
     pub keys: usize,
     /// Elements of a query and of a key.
     pub depth: usize,
@@ -62,7 +54,7 @@ pub struct Extents {
 }
 
 impl Attention {
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let Attention { part, store, mask, drops } = self;
         let (name, text) = match part {
@@ -113,8 +105,8 @@ impl Attention {
         source.finish(format!("{name}_{}_{mask}{drops}", store.name()))
     }
 
-    /// The dispatch for contiguous operands and a mask `[…, t, s]` of any layout; `None` if the mask has too many
-    /// axes.
+    /// Returns the dispatch for contiguous operands and a mask `[…, t, s]` of any layout; `None` if the batch axes of
+    /// the mask cannot be merged into one.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
@@ -128,7 +120,7 @@ impl Attention {
     ) -> Result<Option<Plan<Attention>>> {
         let Extents { batches, queries, keys, depth, width } = extents;
         let rows = batches.saturating_mul(if self.part == Part::Keys { keys } else { queries });
-        // The largest positions, and the number of a weight in the dropout.
+        // The largest positions, and the largest index of a weight for the dropout.
         let longest = queries.max(keys).saturating_mul(depth.max(width).max(1));
         word(op, shape, batches.saturating_mul(longest))?;
         word(op, shape, batches.saturating_mul(queries).saturating_mul(keys))?;

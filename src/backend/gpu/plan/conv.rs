@@ -1,10 +1,10 @@
-//! Convolutions and their gradients, as products in tiles whose second factor is read from the images.
+//! Convolutions and their gradients: tiled products that read their second factor from the images.
 //!
 //! ```text
-//! words   0..4   those of the tiles       4  groups      5, 6  channels of the images, of the windows in a group
-//!         7..25  those of the windows    25  1 with a bias
+//! words   0..4   words of the tiles      4  groups       5, 6  channels in a group: of the images, of the windows
+//!         7..25  words of the windows   25  1 with a bias
 //!
-//! Only gradients of filters are computed in parts: what follows a sum must know all of it.
+//! Only gradients of filters are computed in parts, because the epilogue of the others needs the whole sum.
 //! ```
 
 use crate::error::Result;
@@ -17,10 +17,10 @@ use super::matmul::{LONGEST, Products, Tiles};
 use super::windows;
 use super::{Words, word};
 
-/// Which of the three convolutions.
+/// The three convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// From images and filters, with a bias and a function of the sums.
+    /// The result, with an epilogue: a bias, then a function.
     Forward(Option<UnaryOp>),
     /// The gradient of the images.
     Transpose,
@@ -31,31 +31,25 @@ pub enum Kind {
 /// A convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conv {
-    /// Which convolution.
     pub kind: Kind,
-    /// Store of the operands.
     pub store: Store,
-    /// Store of the result.
     pub result: Store,
-    /// The tiles.
     pub tiles: Tiles,
 }
 
 /// Numbers of images and channels.
 #[derive(Clone, Copy, Debug)]
 pub struct Channels {
-    /// Images.
     pub images: usize,
-    /// Groups of channels.
     pub groups: usize,
-    /// Channels of the images in a group.
+    /// Image channels in a group.
     pub inputs: usize,
-    /// Channels of the windows in a group, one for each filter.
+    /// Filters in a group, each of which makes a channel of the windows.
     pub outputs: usize,
 }
 
 impl Conv {
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let Conv { kind, store, result, tiles } = self;
         let (name, text, operands) = match kind {
@@ -70,24 +64,24 @@ impl Conv {
         let mut source = Source::new(&[store; 3][..operands]);
         source.result("y", result);
         source.add(include_str!("../shaders/windows.wgsl"));
-        let mut after = String::new();
+        let mut suffix = String::new();
         match kind {
             Kind::Forward(function) => {
                 let expression = function.map_or("a", unary);
                 source.add(&format!("fn activation(a: f32) -> f32 {{ return {expression}; }}"));
                 source.math();
-                after = function.map_or(after, |f| format!("_{}", f.name()));
+                suffix = function.map_or(suffix, |f| format!("_{}", f.name()));
             }
             Kind::Transpose => source.math(),
-            Kind::Weight if result != store => after = "_sums".to_owned(),
+            Kind::Weight if result != store => suffix = "_sums".to_owned(),
             Kind::Weight => {}
         }
         source.add(text);
         tiles.add_main(&mut source);
-        source.finish(format!("{name}_{}_{}{after}", store.name(), tiles.name()))
+        source.finish(format!("{name}_{}_{}{suffix}", store.name(), tiles.name()))
     }
 
-    /// The dispatches of a convolution of contiguous operands; `None` if a sum is too long for a workgroup.
+    /// Returns the dispatches for contiguous operands; `None` if a sum is too long for a workgroup.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
@@ -101,20 +95,20 @@ impl Conv {
     ) -> Result<Option<Products<Conv>>> {
         let Channels { images, groups, inputs, outputs } = channels;
         let volume = |extents: [usize; 3]| extents.into_iter().fold(1, usize::saturating_mul);
-        let [pixels, places, count] =
+        let [pixels, taps, count] =
             [geometry.image(), geometry.kernel(), geometry.windows()].map(volume);
         let matrices = images.saturating_mul(groups);
         for numel in [
             matrices.saturating_mul(inputs).saturating_mul(pixels),
             matrices.saturating_mul(outputs).saturating_mul(count),
-            groups.saturating_mul(outputs).saturating_mul(inputs).saturating_mul(places),
+            groups.saturating_mul(outputs).saturating_mul(inputs).saturating_mul(taps),
         ] {
             word(op, shape, numel)?;
         }
         let sizes = match kind {
-            Kind::Forward(_) => [outputs, count, inputs * places, matrices],
-            Kind::Transpose => [inputs, pixels, outputs * places, matrices],
-            Kind::Weight => [outputs, inputs * places, images * count, groups],
+            Kind::Forward(_) => [outputs, count, inputs * taps, matrices],
+            Kind::Transpose => [inputs, pixels, outputs * taps, matrices],
+            Kind::Weight => [outputs, inputs * taps, images * count, groups],
         };
         let mut words = Words::from_elem(0, WORDS);
         for (at, x) in [groups, inputs, outputs].into_iter().enumerate() {

@@ -1,16 +1,16 @@
-//! Functions of one to three operands, element by element, with any strides.
+//! Element-wise functions of one to three operands with any strides.
 //!
 //! ```text
-//! words   0  elements of the result, or words of four bytes     4..7   numbers among the operands
+//! words   0  elements of the result                             4..7   operands that are numbers
 //!         1  threads in a row of the grid                       8..11  offset of each operand
-//!         2  axes, 0 if every operand is one run                11..   for each axis, the innermost first:
-//!         3  which operands are numbers                                extent, step of each operand
+//!         2  axes, 0 if all operands are contiguous             11..   for each axis, the innermost first:
+//!         3  bit k: operand k is a number                              extent, step of each operand
 //! ```
 //!
-//! Dropout has its mask in words 4..8 (seed, stream), 9 (threshold), 10 (scale).
+//! Dropout reads words 4..8 (seed, stream), 9 (threshold), 10 (scale).
 //!
-//! Axes that lie one after the other in every operand are one. If more remain than the words hold, the caller
-//! makes its operands contiguous.
+//! Axes that are contiguous in every operand are merged. If the words cannot hold the remaining axes, the caller makes
+//! its operands contiguous.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -31,42 +31,33 @@ use super::{Plan, Words, grid_of, step, word};
 const OFFSETS: usize = 8;
 const AXES: usize = 11;
 
-/// An element-wise function, with the store of its operands.
+/// An element-wise function, with the stores of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
-    /// A function of one operand.
     Unary(UnaryOp, Store),
-    /// A function of two operands.
     Binary(BinaryOp, Store),
-    /// A function of three operands.
     Ternary(TernaryOp, Store),
-    /// A comparison.
     Compare(CompareOp, Store),
-    /// A test.
     Test(NumberTest, Store),
-    /// The second operand where the first, a mask of this store, is not 0, else the third.
+    /// The second operand where the first (a mask with the first store) is not 0, else the third.
     Select(Store, Store),
-    /// A conversion.
     Cast(Store, Store),
-    /// A copy.
     Copy(Store),
-    /// The number that is the only operand.
+    /// A constant, the only operand.
     Fill(Store),
-    /// Dropout, whose mask [`put_mask`] writes.
+    /// Dropout. [`put_mask`] writes its words.
     Dropout(Store),
 }
 
 /// An operand of a dispatch.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// A tensor.
     Tensor(&'a Layout),
-    /// A number.
     Number(Scalar),
 }
 
 impl Function {
-    /// Stores of the operands, and of the result.
+    /// Returns the stores of the operands, and of the result.
     fn stores(self) -> (SmallVec<[Store; 3]>, Store) {
         match self {
             Function::Unary(_, x) | Function::Copy(x) | Function::Dropout(x) => (smallvec![x], x),
@@ -80,12 +71,12 @@ impl Function {
         }
     }
 
-    /// True if elements can make it fail.
+    /// True if the kernel can report faults.
     pub fn has_faults(self) -> bool {
         matches!(self, Function::Binary(op, store) if op.divides_integers() && !is_float(store))
     }
 
-    /// A name for messages and for the files of kernels: `exp_f32`.
+    /// Returns a name for messages, such as `exp_f32`.
     pub fn name(self) -> String {
         match self {
             Function::Unary(op, x) => format!("{}_{}", op.name(), x.name()),
@@ -101,7 +92,7 @@ impl Function {
         }
     }
 
-    /// Expression of the result, of `a`, `b` and `c`, in the result's working type; `None` if the function is not
+    /// Returns the result as an expression of `a`, `b` and `c`, in its working type; `None` if the function is not
     /// defined for the store.
     fn expression(self) -> Option<String> {
         Some(match self {
@@ -126,7 +117,6 @@ impl Function {
         })
     }
 
-    /// True if the function is defined for its store.
     pub fn is_defined(self) -> bool {
         match self {
             Function::Unary(op, x) => is_float(x) || integer_unary(op, x).is_some(),
@@ -136,7 +126,7 @@ impl Function {
         }
     }
 
-    /// The module of a function that is defined.
+    /// Returns the kernel's text. The function must be defined for its store.
     pub fn module(self) -> Module {
         let (stores, result) = self.stores();
         let expression = self.expression().unwrap_or_default();
@@ -164,7 +154,7 @@ impl Function {
             .collect();
         let working = result.working();
         source.add(&format!("fn f({parameters}i: u32) -> {working} {{ return {expression}; }}"));
-        // Position of each operand's element.
+        // The position of element i in each operand.
         let steps: Vec<String> = (0..3)
             .map(|k| if k < count { format!("p.words[axis + {}u]", k + 1) } else { "0u".into() })
             .collect();
@@ -206,7 +196,7 @@ impl Function {
         source.finish(self.name())
     }
 
-    /// The dispatch for operands of `shape`; `None` if their layouts have too many axes.
+    /// Returns the dispatch for operands of `shape`; `None` if their layouts have too many axes.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word.
@@ -229,7 +219,6 @@ impl Function {
                 Operand::Tensor(layout) => {
                     layouts[k] = layout;
                     words[OFFSETS + k] = word(op, shape, layout.offset())?;
-                    // The last position, too.
                     let last = layout.extent().map_or(0, |(_, last)| last);
                     word(op, shape, last)?;
                 }
@@ -260,7 +249,7 @@ impl Function {
         Ok(Some(Plan { kernel: self, words, grid }))
     }
 
-    /// Puts the value of an operand that is a number into the words.
+    /// Writes an operand that is a number into the words.
     fn put_number(self, words: &mut Words, k: usize, number: Scalar) {
         let (stores, result) = self.stores();
         match stores.get(k).copied().unwrap_or(result) {
@@ -281,9 +270,9 @@ impl Function {
     }
 }
 
-/// Writes the mask of a dropout into the words of its plan.
+/// Writes the words of a dropout.
 pub fn put_mask(words: &mut Words, DropoutMask { p, seed, stream }: DropoutMask) {
-    // A word is below p 2^32 if it is below its ceiling. If that is 2^32, every element becomes 0 times itself.
+    // An element is dropped if its random word is below ⌈p 2^32⌉. If that is 2^32, all are multiplied by 0 instead.
     let ceiling = (p * (1u64 << 32) as f64).ceil() as u64;
     let (below, scale) = match u32::try_from(ceiling) {
         Ok(below) => (below, (1.0 / (1.0 - p)) as f32),

@@ -1,4 +1,4 @@
-//! The functions of the op table as expressions of WGSL, of `a`, `b` and `c`. A row without one does not compile.
+//! The functions of the op table as WGSL expressions of `a`, `b` and `c`. A row without one does not compile.
 
 use crate::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
 
@@ -8,7 +8,7 @@ pub(super) fn is_float(store: Store) -> bool {
     matches!(store, Store::F32 | Store::F16)
 }
 
-/// Expression of operand `k` if it is a number.
+/// Returns the expression that reads operand `k` from the words, for one that is a number.
 pub(super) fn number(store: Store, k: usize) -> String {
     match store {
         Store::F32 | Store::F16 => format!("bitcast<f32>(p.words[{}])", 4 + k),
@@ -18,7 +18,7 @@ pub(super) fn number(store: Store, k: usize) -> String {
     }
 }
 
-/// The functions of one float.
+/// Returns a function of one float.
 pub(super) fn unary(op: UnaryOp) -> &'static str {
     match op {
         UnaryOp::Neg => "-a",
@@ -72,7 +72,7 @@ pub(super) fn unary(op: UnaryOp) -> &'static str {
     }
 }
 
-/// The functions of one integer; `None` for those that the table does not define.
+/// Returns a function of one integer; `None` if the table does not define it.
 pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<String> {
     let is_signed = matches!(store, Store::I64 | Store::I32);
     let text = match op {
@@ -92,7 +92,7 @@ pub(super) fn integer_unary(op: UnaryOp, store: Store) -> Option<String> {
     Some(text.replace("T(", &format!("{}(", store.working())))
 }
 
-/// The functions of two floats.
+/// Returns a function of two floats.
 pub(super) fn binary(op: BinaryOp) -> &'static str {
     match op {
         BinaryOp::Add => "a + b",
@@ -136,8 +136,8 @@ pub(super) fn binary(op: BinaryOp) -> &'static str {
     }
 }
 
-/// The functions of two integers; `None` for those that the table does not define. A division that has no quotient is
-/// a fault.
+/// Returns a function of two integers; `None` if the table does not define it. A division without a quotient is a
+/// fault.
 pub(super) fn integer_binary(op: BinaryOp) -> Option<&'static str> {
     Some(match op {
         BinaryOp::Add => "a + b",
@@ -152,7 +152,7 @@ pub(super) fn integer_binary(op: BinaryOp) -> Option<&'static str> {
     })
 }
 
-/// The functions of three floats.
+/// Returns a function of three floats.
 pub(super) fn ternary(op: TernaryOp) -> &'static str {
     match op {
         TernaryOp::MulAdd => "fma(a, b, c)",
@@ -164,7 +164,8 @@ pub(super) fn ternary(op: TernaryOp) -> &'static str {
     }
 }
 
-/// The function that notes divisions without a quotient and divides by 1 instead, and the quotient rounded down.
+/// Returns two WGSL functions: `divisor` reports a division without a quotient and gives 1 instead; `floored` rounds a
+/// quotient down.
 pub(super) fn divisor(store: Store) -> String {
     let t = store.working();
     let overflows = match store {
@@ -205,7 +206,7 @@ pub(super) fn test(op: NumberTest, store: Store) -> &'static str {
     }
 }
 
-/// Expression that converts `a` as Rust's `as` does.
+/// Returns the expression that converts `a` like Rust's `as`.
 pub(super) fn conversion(from: Store, to: Store) -> String {
     use Store::{Bool, F16, F32, I32, I64, U8, U32};
     match (from, to) {
@@ -214,7 +215,7 @@ pub(super) fn conversion(from: Store, to: Store) -> String {
         (F32 | F16, Bool) => "u32(a != 0.0 || is_nan(a))".to_owned(),
         (x, Bool) => format!("u32(a != {}(0))", x.working()),
         (F32 | F16, I64) => "i64_of(a)".to_owned(),
-        // The largest f32 below the limit; what is above saturates.
+        // Clamp to the largest f32 below the limit. Values above it saturate.
         (F32 | F16, I32) => {
             "select(select(i32(clamp(a, -2147483648.0, 2147483520.0)), 2147483647, a >= 2147483648.0), 0, is_nan(a))"
                 .to_owned()
@@ -225,7 +226,7 @@ pub(super) fn conversion(from: Store, to: Store) -> String {
         }
         (F32 | F16, U8) => "select(u32(clamp(a, 0.0, 255.0)), 0u, is_nan(a))".to_owned(),
         (_, U8) => "(u32(a) & 255u)".to_owned(),
-        // Not from `u32` at once: that extends the sign.
+        // Converting `u32` to `i64` directly would extend the sign.
         (U32 | U8 | Bool, I64) => "i64(u64(a))".to_owned(),
         (_, I64) => "i64(a)".to_owned(),
         (_, I32) => "i32(a)".to_owned(),

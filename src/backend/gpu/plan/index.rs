@@ -1,21 +1,20 @@
-//! Copies to or from places that depend on the position or on indices.
+//! Gathers, scatters, strided copies and scans.
 //!
 //! ```text
 //! gather  words   0 elements   1 row of the grid   2 axes   3, 4 extent and step of the indexed axis
 //!                 5, 6 offsets of x, index         7..  extent, step of x, of the index
-//! scatter words   0 lines      1 row of the grid   2 axes   3 entries of a line   4 extent of the axis
+//! scatter words   0 lines      1 row of the grid   2 axes   3 indices of a line   4 extent of the axis
 //!                 5..8 steps along a line: of the result, index, source           8, 9 offsets of index, source
-//!                 10, 11 first entry and end       12.. extent, step of the result, of the index, of the source
-//!                 30   elements of an index for each of its entries
-//! place   words   0 elements   1 row of the grid   2 axes   3, 4 offsets of x, the result
+//!                 10, 11 first index and end       12.. extent, step of the result, of the index, of the source
+//!                 30   elements of `index` after the axis
+//! copy    words   0 elements   1 row of the grid   2 axes   3, 4 offsets of x, the result
 //!                 5..  extent, step of x, of the result
+//! scan    words   0 parts of all lines     1 groups in a row   2 axes   3, 7 elements of a line, of a part
+//!                 4, 5 steps of x, the result      6 offset of x        8..  extent, step of x, of the result
 //! ```
 //!
-//! scan    words   0 parts of lines     1 groups in a row   2 axes   3, 7 entries of a line, of a part
-//!                 4, 5 steps of x, the result      6 offset of x    8..  extent, step of x, of the result
-//!
-//! `scatter` adds `source` to the result line by line, each by one thread, so the order is always the same. Long lines
-//! are several dispatches.
+//! In a scatter, one thread adds a whole line, so the order of the additions is fixed. A long line takes several
+//! dispatches.
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, merge_axes};
@@ -26,54 +25,47 @@ use super::super::shader::{GROUP, Module, Source, Store, WORDS};
 use super::reduce::{Kind, Reduction, Stage, part_of};
 use super::{Plan, Words, grid_of, groups_of, step, word};
 
-/// A kernel.
+/// A kernel that moves or scans elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
     /// `y[i, j] = x[i, index[i, j]]`.
     Gather(Store),
     /// `y[i, index[i, j]] += source[i, j]`.
     ScatterAdd(Store),
-    /// A copy to places in another tensor.
-    Place(Store),
+    /// A copy into a view of another tensor.
+    CopyInto(Store),
     /// Cumulative sums or products along an axis.
-    Scan {
-        /// Sums or products.
-        op: ScanOp,
-        /// Store of the elements.
-        store: Store,
-        /// Who computes a line.
-        line: Line,
-    },
+    Scan { op: ScanOp, store: Store, line: Line },
 }
 
-/// Who computes a line of a scan.
+/// The threads that compute a line of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Line {
-    /// A thread.
+    /// One thread.
     Thread,
-    /// A workgroup.
+    /// One workgroup.
     Group,
-    /// A workgroup for each part, from the totals of the parts, which are bound.
+    /// One workgroup for each part. It reads the totals of the parts before its own.
     Groups,
 }
 
 impl Index {
-    /// True if the kernel notes faults.
+    /// True if the kernel can report faults.
     pub fn has_faults(self) -> bool {
         matches!(self, Index::Gather(_) | Index::ScatterAdd(_))
     }
 
-    /// True if the kernel reads totals of parts.
+    /// True if the kernel reads the totals of parts.
     pub fn reads_parts(self) -> bool {
         matches!(self, Index::Scan { line: Line::Groups, .. })
     }
 
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let (name, store) = match self {
             Index::Gather(store) => ("gather", store),
             Index::ScatterAdd(store) => ("scatter_add", store),
-            Index::Place(store) => ("place", store),
+            Index::CopyInto(store) => ("copy_into", store),
             Index::Scan { op, store, .. } => (op.name(), store),
         };
         let mut source = Source::new(&[store]);
@@ -105,7 +97,7 @@ impl Index {
         source.add(match self {
             Index::Gather(_) => include_str!("../shaders/gather.wgsl"),
             Index::ScatterAdd(_) => include_str!("../shaders/scatter_add.wgsl"),
-            Index::Place(_) => include_str!("../shaders/place.wgsl"),
+            Index::CopyInto(_) => include_str!("../shaders/copy_into.wgsl"),
             Index::Scan { .. } => include_str!("../shaders/scan.wgsl"),
         });
         if let Index::Gather(_) = self {
@@ -115,7 +107,8 @@ impl Index {
     }
 }
 
-/// The words with the first `count` of them, and those of axes after them: the extent and the step of each layout.
+/// Returns the words `first`, then for each merged axis its extent and the step of each layout; `None` if they do not
+/// fit.
 fn words_of(
     op: &'static str,
     shape: &Shape,
@@ -144,7 +137,7 @@ fn last_fits(op: &'static str, layout: &Layout) -> Result<u32> {
     word(op, layout.shape(), last)
 }
 
-/// The dispatch of a gather.
+/// Returns the dispatch of a gather.
 ///
 /// # Errors
 /// [`Error::Overflow`] if a position does not fit a word.
@@ -154,10 +147,10 @@ pub fn gather(store: Store, x: &Layout, axis: usize, index: &Layout) -> Result<P
     last_fits(op, index)?;
     let numel = index.numel();
     let (grid, row) = grid_of(numel.div_ceil(store.per_thread()));
-    // x as it is read: the axis stays at its start.
+    // The kernel adds the index times the axis' step, so the layout of x itself stays at the start of the axis.
     let mut steps = x.strides().to_vec();
     steps[axis] = 0;
-    // Nothing is read if there is nothing.
+    // An empty x is not read.
     let (steps, offset) = match x.numel() {
         0 => (vec![0; steps.len()], 0),
         _ => (steps, x.offset()),
@@ -178,10 +171,10 @@ pub fn gather(store: Store, x: &Layout, axis: usize, index: &Layout) -> Result<P
     Ok(Plan { kernel: Index::Gather(store), words, grid })
 }
 
-/// Entries of a line that a dispatch of `scatter_add` goes through.
+/// Indices of a line that one dispatch of `scatter_add` processes.
 const ENTRIES: usize = 1 << 14;
 
-/// The dispatches that add to `y`, which is contiguous, in this order; `None` if the layouts have too many axes.
+/// Returns the dispatches, in order, that add to the contiguous `y`; `None` if the layouts have too many axes.
 ///
 /// # Errors
 /// [`Error::Overflow`] if a position does not fit a word.
@@ -198,7 +191,7 @@ pub fn scatter_add(
         last_fits(op, layout)?;
     }
     let entries = index.dims()[axis];
-    // Lines: all axes but that of the indices.
+    // A line runs along the indexed axis.
     let along = [&whole, index, source].map(|layout| layout.strides()[axis]);
     let lines = index.shape().with_axis(axis, Some(1));
     let line = |layout: &Layout| {
@@ -233,7 +226,7 @@ pub fn scatter_add(
     Ok(Some(plans.collect()))
 }
 
-/// The dispatch that copies `x` to the places `to` of another buffer.
+/// Returns the dispatch that copies `x` into the view `to` of another buffer.
 ///
 /// # Errors
 /// [`Error::Overflow`] if a position does not fit a word.
@@ -251,11 +244,11 @@ pub fn place(op: &'static str, store: Store, x: &Layout, to: &Layout) -> Result<
     ];
     let words = words_of(op, shape, &first, &[x, to])?;
     let words = words.ok_or(Error::TooManyAxes { op, rank: x.dims().len() })?;
-    Ok(Plan { kernel: Index::Place(store), words, grid })
+    Ok(Plan { kernel: Index::CopyInto(store), words, grid })
 }
 
-/// The dispatch of a scan of `x` to a contiguous result. Of [`Line::Groups`] it reads what the first dispatch of a
-/// reduction along the axis writes.
+/// Returns the dispatch that scans `x` into a contiguous result. With [`Line::Groups`], it reads the accumulators that
+/// the first dispatch of a reduction along the axis has written.
 ///
 /// # Errors
 /// [`Error::Overflow`] if a position does not fit a word.

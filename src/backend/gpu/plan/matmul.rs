@@ -1,4 +1,4 @@
-//! Matrix products of any strides, in tiles of 64 x 64 (16 x 16 where they are small).
+//! Matrix products with any strides, in tiles of 64 x 64, or 16 x 16 for small products.
 //!
 //! ```text
 //! words   0..3  m, n, k          3     first matrix
@@ -7,9 +7,9 @@
 //!         29    parts along k
 //! ```
 //!
-//! Where there are few tiles, or k is long, workgroups compute parts of the sums along k, which are added afterwards.
+//! With few tiles or a long k, workgroups compute parts of the sums along k, and a reduction adds the parts.
 //!
-//! [`Tiles`] is what convolutions share: their factors are read from other places.
+//! Convolutions share [`Tiles`] and supply their own loads.
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, merge_some_axes};
@@ -27,34 +27,30 @@ const PARTS: usize = 29;
 /// The longest part along k.
 pub const LONGEST: usize = 1 << 14;
 
-/// The length along k from which on parts are computed apart, as long as there are fewer tiles than `BUSY`.
+/// The minimum length of a part along k, where parts are used because there are fewer tiles than `BUSY`.
 const SHORTEST: usize = 1 << 10;
 
 /// Workgroups that keep a device busy.
 const BUSY: usize = 128;
 
-/// The dispatches of a number of products, and of the parts of each along its sums. Several parts are `F32`.
+/// The dispatches of products. If there are several parts, each is `F32`.
 #[derive(Debug)]
 pub struct Products<K> {
-    /// The dispatches.
     pub plans: Vec<Plan<K>>,
-    /// Number of products.
     pub count: usize,
-    /// Number of parts of each.
+    /// Number of parts of each product.
     pub parts: usize,
 }
 
 /// The tiles of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tiles {
-    /// 16 x 16.
     Small,
-    /// 64 x 64.
     Large,
 }
 
 impl Tiles {
-    /// The tiles for products `[m, n]`.
+    /// Returns the tiles for products `[m, n]`.
     pub fn of(m: usize, n: usize) -> Tiles {
         if m.min(n) > 32 { Tiles::Large } else { Tiles::Small }
     }
@@ -66,12 +62,12 @@ impl Tiles {
         }
     }
 
-    /// The end of a kernel's name.
+    /// Returns the suffix of a kernel's name.
     pub fn name(self) -> String {
         self.extent().to_string()
     }
 
-    /// Adds the entry point. See `tiles.wgsl` for what the kernel must have.
+    /// Adds the entry point. `tiles.wgsl` lists the functions that the kernel must define.
     pub fn add_main(self, source: &mut Source) {
         let (each, tile) = (self.extent() / 16, self.extent());
         let row = match self {
@@ -96,7 +92,7 @@ impl Tiles {
         source.add(&text);
     }
 
-    /// The number of parts along k of `count` products `[m, depth] × [depth, n]`.
+    /// Returns the number of parts along k for `count` products `[m, depth] × [depth, n]`.
     pub fn parts(self, [m, n, depth, count]: [usize; 4]) -> usize {
         let [across, down] = [n, m].map(|extent| extent.div_ceil(self.extent()));
         let groups = across.saturating_mul(down).saturating_mul(count);
@@ -104,7 +100,7 @@ impl Tiles {
         idle.min(depth / SHORTEST).max(depth.div_ceil(LONGEST)).max(1)
     }
 
-    /// The dispatches of `count` products `[m, depth] × [depth, n]` in parts. `words` hold what else the kernel reads.
+    /// Returns the dispatches of `count` products `[m, depth] × [depth, n]` in parts. `words` has the other words.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word, or if there are too many tiles.
@@ -140,16 +136,13 @@ impl Tiles {
 /// A product of floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
-    /// Store of A and B.
     pub store: Store,
-    /// Store of C.
     pub result: Store,
-    /// Its tiles.
     pub tiles: Tiles,
 }
 
 impl Product {
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let mut source = Source::new(&[self.store; 2]);
         source.result("y", self.result);
@@ -159,7 +152,7 @@ impl Product {
         source.finish(format!("matmul_{}_{}{sums}", self.store.name(), self.tiles.name()))
     }
 
-    /// The dispatches of `[…, m, k] × […, k, n]`.
+    /// Returns the dispatches of `[…, m, k] × […, k, n]`.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word.
@@ -194,7 +187,6 @@ impl Product {
     }
 }
 
-/// Shape of a product.
 pub fn shape_of(a: &Layout, b: &Layout) -> Shape {
     let last = a.dims().len() - 1;
     a.shape().with_axis(last, Some(b.dims()[last]))

@@ -1,8 +1,8 @@
-//! Pooling: a thread for each window, or for each pixel of a gradient.
+//! Pooling. A thread computes one window, or one pixel of a gradient.
 //!
 //! ```text
-//! words   0  elements of the result     1  threads in a row of the grid     2  1 if padding counts in a divisor
-//!         7..25  those of the windows
+//! words   0  elements of the result     1  threads in a row of the grid     2  1 if divisors count padding
+//!         7..25  words of the windows
 //! ```
 
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let (name, store, text) = match self {
             Pool::Max { store, .. } => {
@@ -37,11 +37,11 @@ impl Pool {
         let mut source = Source::new(&[store]);
         source.result("y", store);
         source.add(include_str!("../shaders/windows.wgsl"));
-        let mut after = "";
+        let mut suffix = "";
         match self {
             Pool::Max { with_positions: true, .. } => {
                 source.index_result("position");
-                after = "_with_positions";
+                suffix = "_with_positions";
             }
             Pool::Max { .. } => source.add("fn write_position(i: u32, x: u32) {}"),
             Pool::Avg(_) | Pool::AvgGrad(_) => source.add(include_str!("../shaders/divisor.wgsl")),
@@ -49,10 +49,10 @@ impl Pool {
         source.math();
         source.add(text);
         source.each_thread("i", "element(i);");
-        source.finish(format!("{name}_{}{after}", store.name()))
+        source.finish(format!("{name}_{}{suffix}", store.name()))
     }
 
-    /// The dispatch for a contiguous operand, of `numel` elements of the result.
+    /// Returns the dispatch for a contiguous operand and a result of `numel` elements.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.

@@ -7,9 +7,9 @@
 //!         3  reduced axes
 //! ```
 //!
-//! Floats are summed in two floats each, so that a sum is rounded about once. A thread computes a result of few
-//! elements, a workgroup one of many. Where there are still more, workgroups compute the accumulators of parts of a
-//! result, which a second dispatch joins; ops that need a first pass over the elements do both for each pass.
+//! A sum of floats is kept in two floats, so it is rounded about once. A thread reduces few elements, a workgroup many.
+//! With still more, workgroups reduce parts of them to accumulators, and a second dispatch joins these. Ops with two
+//! passes over the elements do so for each pass.
 
 mod text;
 
@@ -24,33 +24,33 @@ use super::{Plan, Words, grid_of, groups_of, step, word};
 pub use text::Kind;
 use text::{Text, kind_of};
 
-/// Elements of a result from which on a workgroup computes it.
+/// Elements of a result for which a workgroup, rather than a thread, computes it.
 const GROUPED_FROM: usize = 128;
 
-/// Elements of a result from which on it is computed in parts.
+/// Elements of a result for which several workgroups compute it in parts.
 const SPLIT_FROM: usize = 1 << 15;
 
 /// Elements of a part.
 const PART: usize = 1 << 13;
 
-/// Bytes of an accumulator, at most.
+/// Maximum number of bytes of an accumulator.
 pub const ACCUMULATOR: usize = 16;
 
-/// The part that elements are computed in: all of them, if they are not split.
+/// Returns the number of elements of a part: all of them, if they are not split.
 pub fn part_of(count: usize) -> usize {
     if count < SPLIT_FROM { count.max(1) } else { PART }
 }
 
-/// A pass over the elements. Most ops have the last alone.
+/// A pass over the elements. Most ops have only the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pass {
-    /// That finds what the last needs: a mean, a maximum.
+    /// Computes the mean or maximum that the last pass needs.
     First,
-    /// That finds the result.
+    /// Computes the result.
     Last,
 }
 
-/// What a dispatch computes.
+/// The output of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Results, each by a thread.
@@ -59,23 +59,20 @@ pub enum Stage {
     Groups,
     /// Accumulators of parts, each by a workgroup.
     Parts(Pass),
-    /// From those of a result its accumulator, after the last pass the result, each by a workgroup.
+    /// Joined accumulators, or results after the last pass, each by a workgroup.
     Joined(Pass),
 }
 
 /// A reduction of elements of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reduction {
-    /// The op.
     pub kind: Kind,
-    /// Store of the elements.
     pub store: Store,
-    /// What is computed of it.
     pub stage: Stage,
 }
 
 impl Reduction {
-    /// Store of the results.
+    /// Returns the store of the results.
     pub fn result(self) -> Store {
         match self.kind {
             Kind::Sum | Kind::Prod if !self.store.is_float() => Store::I64,
@@ -85,7 +82,7 @@ impl Reduction {
         }
     }
 
-    /// Adds the functions of a sum or product that a scan uses: `start`, `add`, `join` and `finish` of a `Total`.
+    /// Adds the functions that a scan uses: `start`, `add`, `join` and `finish` of a `Total`.
     pub fn add_steps(self, source: &mut Source) {
         let Text { kind, start, add, join, finish, .. } = Text::of(self.kind, self.store);
         let (x, y) = (self.store.working(), self.result().working());
@@ -98,105 +95,123 @@ impl Reduction {
         source.add(&format!("fn finish(s: Total) -> {y} {{ return {finish}; }}"));
     }
 
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let Reduction { kind, store, stage } = self;
-        let (text, result) = (Text::of(kind, store), self.result());
-        let first_kind = text.first_kind();
-        let mut source = match stage {
-            Stage::Joined(pass) => {
-                let mut source = Source::new(&[]);
-                let [kind, ..] = text.pass(pass).expect("a pass that is planned");
-                source.bind("parts_data", "read", kind);
-                source.add(&format!("alias A = {};", store.working()));
-                source
-            }
-            _ => {
-                let mut source = Source::new(&[store]);
-                source.add(include_str!("../shaders/reduce.wgsl"));
-                source
-            }
-        };
-        if let (Stage::Parts(Pass::Last) | Stage::Joined(Pass::Last), Some(kind)) =
-            (stage, first_kind)
-        {
-            source.bind("firsts_data", "read", kind);
-        }
-        match stage {
-            Stage::Parts(pass) | Stage::Joined(pass @ Pass::First) => {
-                let [kind, ..] = text.pass(pass).expect("a pass that is planned");
-                source.bind("y_data", "read_write", kind);
-            }
-            _ => source.result("y", result),
-        }
+        let text = Text::of(kind, store);
+        let mut source = self.bindings(&text);
         source.math();
         source.add(include_str!("../shaders/logarithm_pair.wgsl"));
         source.add(include_str!("../shaders/reduce_steps.wgsl"));
         source
             .add("fn part_count() -> u32 { return (p.words[4] + p.words[7] - 1u) / p.words[7]; }");
-        source.add("struct Best { value: A, place: u32 }");
+        source.add("struct Best { value: A, index: u32 }");
         source.add("fn better(s: Best, t: Best, is_better: bool) -> Best {");
         source.add("    if is_better { return t; }\n    return s;\n}");
-        let passes: &[Pass] = match stage {
+        let calls = self.add_passes(&mut source, &text);
+        let mut write_accumulator = |pass: &str| {
+            let write = format!("{calls}    if thread == 0u {{ y_data[i] = {pass}_pass; }}");
+            source.each_group([0, 1], "i", &write);
+        };
+        let suffix = match stage {
+            Stage::Parts(Pass::First) | Stage::Joined(Pass::First) => {
+                write_accumulator("first");
+                if let Stage::Parts(_) = stage { "first_parts" } else { "first_joined" }
+            }
+            Stage::Parts(Pass::Last) => {
+                write_accumulator("last");
+                "parts"
+            }
+            Stage::Threads | Stage::Groups | Stage::Joined(Pass::Last) => {
+                self.add_results(&mut source, &text, &calls);
+                match stage {
+                    Stage::Threads => "threads",
+                    Stage::Groups => "groups",
+                    _ => "joined",
+                }
+            }
+        };
+        source.finish(format!("{kind:?}_{}_{suffix}", store.name()).to_lowercase())
+    }
+
+    /// Begins the text: binds the operands and the results of the stage.
+    fn bindings(self, text: &Text) -> Source {
+        let accumulator = |pass| {
+            let [kind, ..] = text.pass(pass).expect("`plans` uses only passes of the op");
+            kind
+        };
+        let mut source = match self.stage {
+            Stage::Joined(pass) => {
+                let mut source = Source::new(&[]);
+                source.bind("parts_data", "read", accumulator(pass));
+                source.add(&format!("alias A = {};", self.store.working()));
+                source
+            }
+            _ => {
+                let mut source = Source::new(&[self.store]);
+                source.add(include_str!("../shaders/reduce.wgsl"));
+                source
+            }
+        };
+        if let (Stage::Parts(Pass::Last) | Stage::Joined(Pass::Last), Some(kind)) =
+            (self.stage, text.first_kind())
+        {
+            source.bind("firsts_data", "read", kind);
+        }
+        match self.stage {
+            Stage::Parts(pass) | Stage::Joined(pass @ Pass::First) => {
+                source.bind("y_data", "read_write", accumulator(pass));
+            }
+            _ => source.result("y", self.result()),
+        }
+        source
+    }
+
+    /// Adds the functions of the stage's passes. Returns the statements that call them.
+    fn add_passes(self, source: &mut Source, text: &Text) -> String {
+        let passes: &[Pass] = match self.stage {
             Stage::Threads | Stage::Groups => &[Pass::First, Pass::Last],
             Stage::Parts(Pass::First) | Stage::Joined(Pass::First) => &[Pass::First],
             Stage::Parts(Pass::Last) | Stage::Joined(Pass::Last) => &[Pass::Last],
         };
-        let takes = first_kind.map_or(String::new(), |kind| format!(", first_pass: {kind}"));
-        let gives = if first_kind.is_some() { ", first_pass" } else { "" };
-        let mut calls = String::new();
-        for &pass in passes {
-            let Some(functions) = text.pass(pass) else { continue };
-            let (name, takes, gives) = match pass {
-                Pass::First => ("first", "", ""),
-                Pass::Last => ("last", &*takes, gives),
-            };
-            self.add_pass(&mut source, name, functions, takes);
-            calls.push_str(&format!("    let {name}_pass = {name}(i, thread{gives});\n"));
-        }
-        match (stage, first_kind) {
+        let (parameter, argument) = first_pass(text);
+        let mut calls = match (self.stage, text.first_kind()) {
             (Stage::Parts(Pass::Last), Some(_)) => {
-                calls.insert_str(0, "    let first_pass = firsts_data[i / part_count()];\n");
+                "    let first_pass = firsts_data[i / part_count()];\n".to_owned()
             }
             (Stage::Joined(Pass::Last), Some(_)) => {
-                calls.insert_str(0, "    let first_pass = firsts_data[i];\n");
+                "    let first_pass = firsts_data[i];\n".to_owned()
             }
-            _ => {}
-        }
-        let name = |how: &str| format!("{kind:?}_{}_{how}", store.name()).to_lowercase();
-        let write_accumulator = |source: &mut Source, pass: &str| {
-            let write = format!("{calls}    if thread == 0u {{ y_data[i] = {pass}_pass; }}");
-            source.each_group([0, 1], "i", &write);
+            _ => String::new(),
         };
-        match stage {
-            Stage::Parts(Pass::First) => {
-                write_accumulator(&mut source, "first");
-                return source.finish(name("first_parts"));
-            }
-            Stage::Joined(Pass::First) => {
-                write_accumulator(&mut source, "first");
-                return source.finish(name("first_joined"));
-            }
-            Stage::Parts(Pass::Last) => {
-                write_accumulator(&mut source, "last");
-                return source.finish(name("parts"));
-            }
-            Stage::Threads | Stage::Groups | Stage::Joined(Pass::Last) => {}
+        for &pass in passes {
+            let Some(functions) = text.pass(pass) else { continue };
+            let (name, parameter, argument) = match pass {
+                Pass::First => ("first", "", ""),
+                Pass::Last => ("last", &*parameter, argument),
+            };
+            self.add_pass(source, name, functions, parameter);
+            calls.push_str(&format!("    let {name}_pass = {name}(i, thread{argument});\n"));
         }
+        calls
+    }
+
+    /// Adds the entry point that writes results. A workgroup writes one, or the four of a word.
+    fn add_results(self, source: &mut Source, text: &Text, calls: &str) {
+        let result = self.result();
         let working = result.working();
+        let (parameter, argument) = first_pass(text);
         source.add(&format!(
-            "fn finish(s: {}{takes}) -> {working} {{ return {}; }}",
+            "fn finish(s: {}{parameter}) -> {working} {{ return {}; }}",
             text.kind, text.finish
         ));
         source.add(&format!(
-            "fn result(i: u32, thread: u32) -> {working} {{\n{calls}    return finish(last_pass{gives});\n}}"
+            "fn result(i: u32, thread: u32) -> {working} {{\n{calls}    return finish(last_pass{argument});\n}}"
         ));
-        if stage == Stage::Threads {
+        if self.stage == Stage::Threads {
             source.add(&format!("fn each(i: u32) -> {working} {{ return result(i, 0u); }}"));
-            source.each_word(result, "each");
-            return source.finish(name("threads"));
+            return source.each_word(result, "each");
         }
-        // A group writes a result, or the four of a word.
         let n = result.per_thread();
         let write = match n {
             1 => "let value = result(i, thread);\n    if thread == 0u { write_y(i, value); }"
@@ -213,20 +228,19 @@ impl Reduction {
             }
         };
         source.each_group([0, 1], &format!("{n}u * i"), &write);
-        source.finish(name(if stage == Stage::Groups { "groups" } else { "joined" }))
     }
 
-    /// Adds the function `name` of result or part `i`, which gives the accumulator of a pass to every thread.
+    /// Adds the function `name`, which gives every thread the accumulator of a pass for result or part `i`.
     fn add_pass(
         self,
         source: &mut Source,
         name: &str,
         [kind, start, add, join]: [&str; 4],
-        takes: &str,
+        parameter: &str,
     ) {
         let is_grouped = self.stage != Stage::Threads;
         let threads = if is_grouped { GROUP } else { 1 };
-        // Where the elements begin, the first of them, their end, and what is done with each.
+        // The position of element 0, the range of elements, and the statement for each.
         let (base, from, end, each) = match self.stage {
             Stage::Threads | Stage::Groups => {
                 ("base(i)", "0u", "p.words[4]", format!("let x = element(at, j); s = {add};"))
@@ -264,13 +278,13 @@ impl Reduction {
             }
         };
         source.add(&format!(
-            "fn {name}(i: u32, thread: u32{takes}) -> {kind} {{\n    \
+            "fn {name}(i: u32, thread: u32{parameter}) -> {kind} {{\n    \
              let at = {base};\n    let from_j = {from};\n    let end = {end};\n    var s = {start};\n    \
              for (var j = from_j + thread; j < end; j += {threads}u) {{ {each} }}\n    return {whole};\n}}"
         ));
     }
 
-    /// The dispatches of a reduction of `x` over sorted axes, each of which reads what those before it wrote.
+    /// Returns the dispatches, in order, that reduce `x` over sorted axes.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
@@ -332,5 +346,13 @@ impl Reduction {
             Ok(Plan { kernel, words, grid })
         });
         plans.collect()
+    }
+}
+
+/// The first pass's accumulator as a parameter and as an argument; empty without a first pass.
+fn first_pass(text: &Text) -> (String, &'static str) {
+    match text.first_kind() {
+        Some(kind) => (format!(", first_pass: {kind}"), ", first_pass"),
+        None => (String::new(), ""),
     }
 }

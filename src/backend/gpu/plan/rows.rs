@@ -1,7 +1,7 @@
-//! Fused ops of contiguous rows, one workgroup for each.
+//! Fused ops of contiguous rows. A workgroup computes one row.
 //!
 //! ```text
-//! words   0  elements of a row       2  which operands are there: 1 weight, 2 bias; 4 an index is ignored
+//! words   0  elements of a row       2  flags: 1 weight, 2 bias, 4 an index is ignored
 //!         1  bits of ε               3  workgroups in a row of the grid        4  rows        5, 6  the ignored index
 //! ```
 
@@ -24,55 +24,77 @@ pub enum Rows {
     Dot { store: Store },
 }
 
-/// What a row kernel reads in its words, besides the rows.
+/// Parameters that the words of a kernel hold besides the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parameters {
-    /// ε.
     pub epsilon: f64,
-    /// A weight is among the operands.
+    /// True if there is a weight.
     pub has_weight: bool,
-    /// A bias is among the operands.
+    /// True if there is a bias.
     pub has_bias: bool,
     /// Rows with this target are ignored.
     pub ignore_index: Option<i64>,
 }
 
 impl Rows {
-    /// True if the kernel notes faults.
+    /// True if the kernel can report faults.
     pub fn has_faults(self) -> bool {
         matches!(self, Rows::CrossEntropy { .. })
     }
 
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
-        let (name, store, flag, text) = match self {
-            Rows::Softmax { store, log } => {
-                ("softmax", store, ("LOG", log), include_str!("../shaders/softmax.wgsl"))
-            }
-            Rows::SoftmaxGrad { store, log } => {
-                ("softmax_grad", store, ("LOG", log), include_str!("../shaders/softmax_grad.wgsl"))
-            }
-            Rows::Norm { store, is_centered } => {
-                ("norm", store, ("CENTERED", is_centered), include_str!("../shaders/norm.wgsl"))
-            }
-            Rows::NormGrad { store, is_centered } => (
-                "norm_grad",
-                store,
-                ("CENTERED", is_centered),
-                include_str!("../shaders/norm_grad.wgsl"),
-            ),
-            Rows::CrossEntropy { store } => {
-                ("cross_entropy", store, ("", false), include_str!("../shaders/cross_entropy.wgsl"))
-            }
-            Rows::Dot { store } => ("dot", store, ("", false), include_str!("../shaders/dot.wgsl")),
-            Rows::CrossEntropyGrad { store } => (
-                "cross_entropy_grad",
-                store,
-                ("", false),
-                include_str!("../shaders/cross_entropy_grad.wgsl"),
-            ),
-        };
+        let (name, store, text) = self.operation();
         let mut source = Source::new(&[store]);
+        self.bind(&mut source, store);
+        source.math();
+        source.add(include_str!("../shaders/logarithm_pair.wgsl"));
+        source.add(include_str!("../shaders/rows.wgsl"));
+        let flag = match self {
+            Rows::Softmax { log, .. } | Rows::SoftmaxGrad { log, .. } => Some(("LOG", log)),
+            Rows::Norm { is_centered, .. } | Rows::NormGrad { is_centered, .. } => {
+                Some(("CENTERED", is_centered))
+            }
+            _ => None,
+        };
+        if let Some((flag, value)) = flag {
+            source.add(&format!("const {flag}: bool = {value};"));
+        }
+        // The branch that calls it is dead, but must compile.
+        if matches!(self, Rows::Norm { is_centered: false, .. }) {
+            source.add("fn write_mean(i: u32, x: f32) {}");
+        }
+        source.add(text);
+        source.each_group([4, 3], "i", "row(i, thread);");
+        let (flag, value) = flag.unwrap_or(("", false));
+        source.finish(format!("{name}_{}_{flag}{value}", store.name()).to_lowercase())
+    }
+
+    /// Name, store and text of the op.
+    fn operation(self) -> (&'static str, Store, &'static str) {
+        match self {
+            Rows::Softmax { store, .. } => {
+                ("softmax", store, include_str!("../shaders/softmax.wgsl"))
+            }
+            Rows::SoftmaxGrad { store, .. } => {
+                ("softmax_grad", store, include_str!("../shaders/softmax_grad.wgsl"))
+            }
+            Rows::Norm { store, .. } => ("norm", store, include_str!("../shaders/norm.wgsl")),
+            Rows::NormGrad { store, .. } => {
+                ("norm_grad", store, include_str!("../shaders/norm_grad.wgsl"))
+            }
+            Rows::CrossEntropy { store } => {
+                ("cross_entropy", store, include_str!("../shaders/cross_entropy.wgsl"))
+            }
+            Rows::CrossEntropyGrad { store } => {
+                ("cross_entropy_grad", store, include_str!("../shaders/cross_entropy_grad.wgsl"))
+            }
+            Rows::Dot { store } => ("dot", store, include_str!("../shaders/dot.wgsl")),
+        }
+    }
+
+    /// Binds the operands after the first, the results, and the faults.
+    fn bind(self, source: &mut Source, store: Store) {
         let statistics = Store::F32;
         match self {
             Rows::Softmax { .. } => {}
@@ -117,23 +139,9 @@ impl Rows {
         if self.has_faults() {
             source.faults();
         }
-        source.math();
-        source.add(include_str!("../shaders/logarithm_pair.wgsl"));
-        source.add(include_str!("../shaders/rows.wgsl"));
-        let (flag, value) = flag;
-        if !flag.is_empty() {
-            source.add(&format!("const {flag}: bool = {value};"));
-        }
-        // Both branches of a constant condition are checked.
-        if matches!(self, Rows::Norm { is_centered: false, .. }) {
-            source.add("fn write_mean(i: u32, x: f32) {}");
-        }
-        source.add(text);
-        source.each_group([4, 3], "i", "row(i, thread);");
-        source.finish(format!("{name}_{}_{flag}{value}", store.name()).to_lowercase())
     }
 
-    /// The dispatch for `rows` rows of `n` elements.
+    /// Returns the dispatch for `rows` rows of `n` elements.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.

@@ -1,4 +1,5 @@
-//! Plans without a device: what kernels compute from the words, of layouts of up to 2³¹ elements, against the layouts.
+//! Tests of plans without a device: positions computed from the words, as kernels do, against layouts of up to 2³¹
+//! elements.
 
 use super::super::shader::{GROUP, Store};
 use super::elementwise::{Function, Operand};
@@ -13,8 +14,7 @@ use crate::shape::Shape;
 
 const OP: &str = "test";
 
-/// Sum of the digits of `i`, by the extents in `words[from..]`, times the steps of operand `k` after each extent, as the
-/// kernels add them up.
+/// Computes the position of element `i` of operand `k` as the kernels do. The extents and steps begin at `words[from]`.
 fn position(
     words: &[u32],
     start: u32,
@@ -34,7 +34,7 @@ fn position(
     at as usize
 }
 
-/// A view of up to 2³¹ elements: axes in any order, reversed, repeated, cut.
+/// Draws a view of up to 2³¹ elements: permuted, flipped, broadcast, narrowed.
 fn view(rng: &mut Rng) -> Layout {
     let mut below = |n: usize| rng.below(n as u64) as usize;
     let rank = 1 + below(4);
@@ -60,7 +60,7 @@ fn view(rng: &mut Rng) -> Layout {
     layout.permute(OP, &axes).unwrap()
 }
 
-/// Some elements of a number of them, the first and the last among them.
+/// Draws some of `n` elements, with the first and the last among them.
 fn some(n: usize, rng: &mut Rng) -> Vec<u32> {
     let drawn = (0..20).map(|_| rng.below(n as u64) as u32);
     [0, n as u32 - 1].into_iter().chain(drawn).collect()
@@ -126,17 +126,17 @@ fn reductions_go_through_the_elements_of_each_result() {
             inner = Layout::contiguous(inner.shape().with_axis(axis, Some(extent)));
         }
         assert_eq!((words[0] as usize, words[4] as usize), (kept.numel(), inner.numel()));
-        // The elements of all parts, without a gap.
+        // The parts cover all elements.
         let parts = inner.numel().div_ceil(words[7] as usize);
         assert_eq!(plans.len() == 1, parts <= 1);
         assert_eq!(plans[0].words[0] as usize, kept.numel() * parts.max(1));
-        assert_eq!(plans[0].words[2..], words[2..], "they differ in their numbers alone");
+        assert_eq!(plans[0].words[2..], words[2..], "they differ only in their counts");
         for i in some(kept.numel(), &mut rng).into_iter().take(4) {
             let start = position(words, words[5], 8, words[2], 2, 0, i) as u32;
             for j in some(inner.numel(), &mut rng).into_iter().take(4) {
                 let from = 8 + 2 * words[2] as usize;
                 let at = position(words, start, from, words[3], 2, 0, j);
-                // The index is that of the result where axes are kept, and that of the element where not.
+                // Kept axes have the index of the result, reduced axes that of the element.
                 let (i, j) = (digits(kept.dims(), i as usize), digits(inner.dims(), j as usize));
                 let index: Vec<usize> =
                     (0..rank).map(|a| if axes.contains(&a) { j[a] } else { i[a] }).collect();
@@ -185,7 +185,7 @@ fn copies_gathers_and_scans_go_to_their_positions() {
         let parts = (words[3] as usize).div_ceil(words[7] as usize);
         assert_eq!(words[0] as usize, lines.numel() * parts);
         if parts > 1 {
-            // The totals that it reads are those of the same parts.
+            // The reduction that computes the totals has the same parts.
             let totals = &Reduction::plans(ReduceOp::Sum, Store::F32, &layout, &[axis]).unwrap()[0];
             assert_eq!((totals.words[0], totals.words[7]), (words[0], words[7]));
         }
@@ -216,7 +216,7 @@ fn products_read_their_matrices() {
         let Products { plans, count: products, parts } =
             match Product::plans(Store::F32, &layout, &other) {
                 Ok(products) => products,
-                // Too many tiles for a grid, or too many results.
+                // A grid cannot have that many tiles or results.
                 Err(Error::Overflow { .. }) => continue,
                 Err(error) => panic!("{error}"),
             };
@@ -240,7 +240,7 @@ fn products_read_their_matrices() {
     }
 }
 
-/// Nothing wraps: what words cannot index is an error.
+/// Positions that do not fit a word are an error; they never wrap.
 #[test]
 fn larger_tensors_are_an_error() {
     let one = Layout::contiguous(Shape::new([1, 1]));

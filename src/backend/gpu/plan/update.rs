@@ -1,7 +1,7 @@
-//! Steps of optimizers, a thread for each element.
+//! Steps of optimizers. A thread computes one element.
 //!
 //! ```text
-//! words   0  elements     1  threads in a row of the grid     4..12  the step's numbers, in the order of `plan`
+//! words   0  elements     1  threads in a row of the grid     4..12  the step's numbers, as `plan` orders them
 //! ```
 
 use crate::error::Result;
@@ -11,7 +11,7 @@ use crate::shape::Shape;
 use super::super::shader::{Module, Source, Store, WORDS};
 use super::{Plan, Words, grid_of, word};
 
-/// A step.
+/// A step of an optimizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "those of `UpdateOp`")]
 pub enum Update {
@@ -20,7 +20,7 @@ pub enum Update {
 }
 
 impl Update {
-    /// The kernel of a step.
+    /// Returns the kernel of a step.
     pub fn of(op: &UpdateOp, store: Store) -> Update {
         match *op {
             UpdateOp::Sgd { momentum, nesterov, first, .. } => {
@@ -30,7 +30,7 @@ impl Update {
         }
     }
 
-    /// The module.
+    /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let (name, store, states) = match self {
             Update::Sgd { store, has_momentum, .. } => ("sgd", store, usize::from(has_momentum)),
@@ -76,7 +76,7 @@ impl Update {
             }
         };
         source.add("fn number(at: u32) -> f32 { return bitcast<f32>(p.words[at]); }");
-        // Without a decay an infinite parameter adds nothing.
+        // A rate of 0 gives 0 even for an infinite parameter.
         source.add(
             "fn decay(rate: f32, x: f32) -> f32 { return select(rate * x, 0.0, rate == 0.0); }",
         );
@@ -91,7 +91,7 @@ impl Update {
         source.finish(format!("{name}_{}{flags}", store.name()))
     }
 
-    /// The dispatch for contiguous tensors.
+    /// Returns the dispatch for contiguous tensors.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.

@@ -1,10 +1,10 @@
-//! Words of windows that slide over images, which `shaders/windows.wgsl` reads.
+//! Words that describe windows sliding over images. `shaders/windows.wgsl` reads them.
 //!
 //! ```text
 //! words   7   extents of the images      13  number of windows        19  dilation
 //!         10  taps of a window           16  stride                   22  padding before the image
 //! ```
-//! Each is three words: depth, height, width.
+//! Each entry has three words: depth, height, width.
 
 use crate::error::Result;
 use crate::ops::Geometry;
@@ -24,7 +24,7 @@ pub fn put(op: &'static str, shape: &Shape, geometry: &Geometry, words: &mut Wor
         for (i, x) in all.into_iter().enumerate() {
             words[7 + 3 * i + at] = word(op, shape, x)?;
         }
-        // Positions that wrap below 0 stay apart from those of windows.
+        // Coordinates below 0 wrap, and must stay larger than every valid one.
         let reach = axis.windows * axis.stride + axis.kernel * axis.dilation;
         word(
             op,

@@ -1,5 +1,5 @@
-// A query: a running maximum m of the scores, the sum of the weights and the weighted sum of the values, each relative
-// to m (Milakov and Gimelshein 2018).
+// Computes one query: the running maximum m of its scores, the sum of the weights and the weighted sum of the values,
+// both relative to m (Milakov and Gimelshein 2018).
 fn row(r: u32, thread: u32) {
     let depth = p.words[8];
     let width = p.words[11];

@@ -1,5 +1,5 @@
-// A key and its value: the sums over queries of q times the gradient of the score, and of g times the weight. See the
-// gradient of the queries.
+// Computes the gradients of one key and its value: the sums over queries of q times the gradient of the score, and of g
+// times the weight. `attention_queries_grad.wgsl` has the formula.
 fn row(r: u32, thread: u32) {
     let depth = p.words[8];
     let width = p.words[11];

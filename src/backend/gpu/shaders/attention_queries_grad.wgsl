@@ -1,5 +1,5 @@
-// A query q of weights w and upstream gradient g: with d the inner product of g and the result, the gradient of the
-// score of a key k with value v is w (g v - d), and that of q the sum of k times these.
+// Computes the gradient of one query. Let w be the weight of a key k with value v, g the upstream gradient and d the
+// inner product of g and the result. The gradient of the score is w (g v - d), that of the query Σ w (g v - d) k.
 fn row(r: u32, thread: u32) {
     let depth = p.words[8];
     let width = p.words[11];

@@ -1,24 +1,24 @@
-// What the kernels of attention share. The words are those of plan/attention.rs.
+// Functions that the kernels of attention share. plan/attention.rs describes the words.
 var<workgroup> first_row: array<f32, 1024>;
 var<workgroup> second_row: array<f32, 1024>;
 // Two weights for each of a block of 256 rows.
 var<workgroup> weights: array<array<f32, 256>, 2>;
 
-// The score of query i and key j whose inner product is `product`; -infinity if the query does not see the key.
+// The score of query i and key j with this inner product; -infinity if the query does not see the key.
 fn score(product: f32, batch: u32, i: u32, j: u32) -> f32 {
     if p.words[13] != 0u && j + p.words[2] > i + p.words[3] { return -infinity(); }
     let at = p.words[14] + batch * p.words[15] + i * p.words[16] + j * p.words[17];
     return masked(product * bitcast<f32>(p.words[12]), at);
 }
 
-// What dropout multiplies the weight by.
+// The factor of dropout for a weight.
 fn kept(batch: u32, i: u32, j: u32) -> f32 {
     if !DROPS { return 1.0; }
     let number = (batch * p.words[2] + i) * p.words[3] + j;
     return select(bitcast<f32>(p.words[10]), 0.0, random_word(number) < p.words[9]);
 }
 
-// e^(x - m), 0 for those that are not seen.
+// e^(x - m); 0 for a key that is not seen.
 fn weight_of(x: f32, m: f32) -> f32 {
     if x == -infinity() || m == -infinity() { return 0.0; }
     return exponential(x - m);
@@ -38,7 +38,7 @@ fn first_to_see(j: u32) -> u32 {
     return select(0u, past - min(past, p.words[3]), p.words[13] != 0u);
 }
 
-// The sum over all threads that have the same column among `width`, for the threads below `width`.
+// For each thread t < width, the sum of x over the threads t, t + width, t + 2 width, …
 fn sum_of_parts(x: f32, thread: u32, width: u32) -> f32 {
     workgroupBarrier();
     weights[0][thread] = x;

@@ -1,5 +1,5 @@
-// a: filters, b: images, c: bias. A matrix is an image's group: [filters, channels and places] times [channels and
-// places, windows].
+// a: filters, b: images, c: bias. Each group of an image is a product [filters, channels × taps] times
+// [channels × taps, windows].
 var<private> from_filters: u32;
 var<private> from_images: u32;
 var<private> first_filter: u32;
@@ -13,10 +13,10 @@ fn begin(matrix: u32) {
 fn left(row: u32, k: u32) -> f32 { return a(from_filters + row * p.words[2] + k); }
 
 fn right(k: u32, column: u32) -> f32 {
-    let places = volume(extents());
-    let pixel = pixel_of(place_of(column, windows()), place_of(k % places, extents()));
+    let taps = volume(extents());
+    let pixel = pixel_of(coordinates(column, windows()), coordinates(k % taps, extents()));
     if !is_pixel(pixel) { return 0.0; }
-    return b(from_images + (k / places) * volume(image()) + index_of(pixel, image()));
+    return b(from_images + (k / taps) * volume(image()) + index_of(pixel, image()));
 }
 
 fn left_runs_down() -> bool { return false; }

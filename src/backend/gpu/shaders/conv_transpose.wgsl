@@ -1,5 +1,5 @@
-// a: filters, b: the upstream gradient. A matrix is an image's group: [channels, filters and places] times [filters and
-// places, pixels].
+// a: filters, b: the upstream gradient. Each group of an image is a product [channels, filters × taps] times
+// [filters × taps, pixels].
 var<private> from_filters: u32;
 var<private> from_windows: u32;
 
@@ -9,12 +9,12 @@ fn begin(matrix: u32) {
 }
 
 fn left(row: u32, k: u32) -> f32 {
-    let places = volume(extents());
-    return a(from_filters + ((k / places) * p.words[5] + row) * places + k % places);
+    let taps = volume(extents());
+    return a(from_filters + ((k / taps) * p.words[5] + row) * taps + k % taps);
 }
 
 fn window_at(k: u32, column: u32) -> vec3<u32> {
-    return window_of(place_of(column, image()), place_of(k % volume(extents()), extents()));
+    return window_of(coordinates(column, image()), coordinates(k % volume(extents()), extents()));
 }
 
 fn right(k: u32, column: u32) -> f32 {
@@ -29,7 +29,7 @@ fn right_runs_down() -> bool { return false; }
 fn put(matrix: u32, row: u32, column: u32, x: f32) {
     var sum = x;
     if is_nan(sum) {
-        // Perhaps of an infinite filter and a place that no window has there: once more, of those that are there.
+        // An infinite filter times the 0 of a missing window is NaN: compute the sum again without missing windows.
         sum = 0.0;
         for (var k = 0u; k < p.words[2]; k++) {
             if is_window(window_at(k, column)) { sum += left(row, k) * right(k, column); }

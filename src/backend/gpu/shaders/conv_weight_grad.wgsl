@@ -1,5 +1,5 @@
-// a: the upstream gradient, b: images. A matrix is a group: [filters, images and windows] times [images and windows,
-// channels and places].
+// a: the upstream gradient, b: images. Each group is a product [filters, images × windows] times [images × windows,
+// channels × taps].
 var<private> group_of_channels: u32;
 
 fn begin(matrix: u32) { group_of_channels = matrix; }
@@ -12,11 +12,11 @@ fn left(row: u32, k: u32) -> f32 {
 
 fn right(k: u32, column: u32) -> f32 {
     let count = volume(windows());
-    let places = volume(extents());
-    let pixel = pixel_of(place_of(k % count, windows()), place_of(column % places, extents()));
+    let taps = volume(extents());
+    let pixel = pixel_of(coordinates(k % count, windows()), coordinates(column % taps, extents()));
     if !is_pixel(pixel) { return 0.0; }
     let matrix = (k / count) * p.words[4] + group_of_channels;
-    return b((matrix * p.words[5] + column / places) * volume(image()) + index_of(pixel, image()));
+    return b((matrix * p.words[5] + column / taps) * volume(image()) + index_of(pixel, image()));
 }
 
 fn left_runs_down() -> bool { return false; }

@@ -14,7 +14,7 @@ fn row(i: u32, thread: u32) {
         sum = sum_of(sum, vec2(x, 0.0));
     }
     rest = total_pair(rest, thread);
-    // The distance of an infinite logit from itself is no number.
+    // An infinite logit minus itself is NaN.
     if is_infinite(m.x) { rest = vec2(nan(), 0.0); }
     sum = quotient_of(total_pair(sum, thread), f32(n));
     if thread != 0u { return; }

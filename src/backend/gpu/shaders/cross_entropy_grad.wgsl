@@ -1,4 +1,4 @@
-// a: the upstream gradient of each row, b: logits, c: the largest of each row, d: Σ e^(x - largest) - 1.
+// a: the upstream gradient of each row, b: logits, c: the largest logit of each row, d: Σ e^(x - largest) - 1.
 fn row(i: u32, thread: u32) {
     let n = p.words[0];
     let start = i * n;

@@ -1,4 +1,4 @@
-// Number of pixels that count in a window: those of the image, or of the padded image.
+// The number of a window's pixels within the image, or within the padded image.
 fn divisor(window: vec3<u32>) -> f32 {
     let margin = vec3<i32>(padding() * p.words[2]);
     let first = vec3<i32>(window * stride()) - vec3<i32>(padding());

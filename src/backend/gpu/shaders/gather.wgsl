@@ -6,10 +6,10 @@ fn element(i: u32) -> A {
         at += (rest % p.words[axis]) * vec2(p.words[axis + 1u], p.words[axis + 2u]);
         rest /= p.words[axis];
     }
-    let place = index(at.y);
-    if place >= p.words[3] {
+    let entry = index(at.y);
+    if entry >= p.words[3] {
         fault(i);
         return A();
     }
-    return a(at.x + place * p.words[4]);
+    return a(at.x + entry * p.words[4]);
 }

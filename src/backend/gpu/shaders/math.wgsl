@@ -1,18 +1,18 @@
-// Functions of f32. WGSL's own are not accurate enough on every device: `sin` may be wrong by 2^-11, `exp` by 2 + 2|x|
-// units in the last place. The polynomials without another source are those of Cephes (Moshier, 1992, single
-// precision). Nothing here relies on a fused multiply-add, nor on subnormal numbers.
+// Functions of f32. WGSL's own are not accurate enough: on some devices the error of `sin` is 2^-11, and that of `exp`
+// 2 + 2|x| units in the last place. Polynomials are from Cephes (Moshier, 1992, single precision) unless a source is
+// named. No function relies on a fused multiply-add or on subnormal numbers.
 
 const LN_2: f32 = 0.6931471805599453;
 const INFINITY_BITS: u32 = 0x7f800000u;
 
-// Not constants, which may not be infinite or NaN; `p.words[0] & 0u` is 0.
+// WGSL has no infinite or NaN constants. `p.words[0] & 0u` is 0, and makes these run-time values.
 fn infinity() -> f32 { return bitcast<f32>(INFINITY_BITS | (p.words[0] & 0u)); }
 fn nan() -> f32 { return bitcast<f32>(0x7fc00000u | (p.words[0] & 0u)); }
 
-// x, in a way that no compiler sees through: many simplify `(a + b) - a` to `b`, and what rounding lost is lost.
+// Returns x, hidden from the optimizer. Many compilers simplify `(a + b) - a` to `b`, without its rounding.
 fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ p.words[ZERO]); }
 
-// Drivers may assume that there are no NaN, so that `x != x` is false.
+// Bit tests, because drivers may assume that no value is NaN and that `x != x` is false.
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > INFINITY_BITS; }
 fn is_infinite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) == INFINITY_BITS; }
 fn is_negative(x: f32) -> bool { return (bitcast<u32>(x) >> 31u) == 1u; }
@@ -36,7 +36,7 @@ fn exponential_tail(r: f32) -> f32 {
     return q * r + 5.0000001201e-1;
 }
 
-// s e^(x + rest) for s as a sum and a rest far below 1; what e^r loses counts, too.
+// s e^(x + rest), for a sum s and a rest far below 1. Includes the rounding error of e^r.
 fn exponential_times(x: f32, rest: f32, s: vec2<f32>) -> f32 {
     if is_nan(x) { return x; }
     let bounded = clamp(x, -105.0, 90.0);
@@ -112,7 +112,7 @@ fn logarithm_tail(d: f32) -> f32 {
     return q * d * d * d - 0.5 * d * d;
 }
 
-// True where the logarithm is x itself, -∞ or NaN.
+// True if the logarithm is an edge case: x itself, -∞ or NaN.
 fn has_no_logarithm(x: f32) -> bool { return is_nan(x) || x <= 0.0 || is_infinite(x); }
 
 fn edge_of_logarithm(x: f32) -> f32 {
@@ -143,12 +143,12 @@ fn logarithm_10(x: f32) -> f32 {
     let m = parts(x);
     let d = m.mantissa - 1.0;
     let tail = logarithm_tail(d);
-    // log10(2) and log10(e), each in two parts
+    // log10(2) and log10(e), each as a sum of two parts
     let low = (d + tail) * 7.00731903251827651129e-4 + m.n * 2.48745663981195213739e-4;
     return ((low + tail * 4.3359375e-1) + d * 4.3359375e-1) + m.n * 3.0078125e-1;
 }
 
-// ln(1 + x): what 1 + x loses is a factor (Kahan; Goldberg 1991, theorem 4).
+// ln(1 + x). A factor corrects for the rounding of 1 + x (Kahan; Goldberg 1991, theorem 4).
 fn logarithm_of_1_plus(x: f32) -> f32 {
     let u = opaque(1.0 + x);
     if x < -1.0 { return nan(); }
@@ -224,7 +224,7 @@ fn upper_product(a: u32, b: u32) -> u32 {
     return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (other >> 16u);
 }
 
-// The bits of 2/π, with a word before the point.
+// The bits of 2/π, after one word for the integer part.
 const TWO_OVER_PI = array<u32, 8>(
     0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
 
@@ -238,8 +238,8 @@ fn turn(x: f32) -> Turn {
         let angle = ((x - n * 1.5703125) - n * 4.837512969970703e-4) - n * 7.549789954891882e-8;
         return Turn(u32(i32(n)) & 3u, angle);
     }
-    // Payne and Hanek (1983): a = mantissa · 2^e with a mantissa of 24 bits. Bits of 2/π above 2^-(e - 2) add whole
-    // turns, so the 96 bits that follow them are enough, and of their product with the mantissa the last 96 bits.
+    // Payne and Hanek (1983): a = mantissa · 2^e with a 24-bit mantissa. Bits of 2/π above 2^-(e - 2) contribute whole
+    // turns, so the next 96 bits suffice, and only the last 96 bits of their product with the mantissa matter.
     let mantissa = (bitcast<u32>(a) & 0x007fffffu) | 0x00800000u;
     let start = (bitcast<u32>(a) >> 23u) - 150u + 30u;
     var bits = TWO_OVER_PI;
@@ -255,12 +255,12 @@ fn turn(x: f32) -> Turn {
     return turn_of_product(high, middle, x);
 }
 
-// The turn whose number of quarters is `top` and `next` with the point after the first two bits.
+// The turn of `top` and `next`, a number of quarters with the binary point after the first two bits.
 fn turn_of_product(top: u32, next: u32, x: f32) -> Turn {
     var quarter = top >> 30u;
     var high = (top << 2u) | (next >> 30u);
     var low = next << 2u;
-    // Fractions of at least one half are those below 0 of the next quarter.
+    // A fraction of one half or more becomes a negative angle of the next quarter.
     let is_above = (high >> 31u) == 1u;
     if is_above {
         quarter += 1u;
@@ -285,7 +285,7 @@ fn cosine_of_angle(x: f32) -> f32 {
     return q * z * z - 0.5 * z + 1.0;
 }
 
-// Sine of a turn that is `more` quarters further.
+// The sine of x plus `more` quarter turns.
 fn sine_after(x: f32, more: u32) -> f32 {
     if is_nan(x) || is_infinite(x) { return nan(); }
     let t = turn(x);
@@ -341,7 +341,7 @@ fn inverse_tangent(x: f32) -> f32 {
     return copy_sign(start + y, x);
 }
 
-// Angle of the point (x, y).
+// The angle of the point (x, y).
 fn angle_of(y: f32, x: f32) -> f32 {
     if is_nan(x) || is_nan(y) { return nan(); }
     let small = min(abs(x), abs(y));
@@ -360,14 +360,13 @@ fn angle_of(y: f32, x: f32) -> f32 {
 fn cube_root(x: f32) -> f32 {
     let a = abs(x);
     if a == 0.0 || is_infinite(x) || is_nan(x) { return x; }
-    // A subnormal number is read as one 2^24 times as large, whose root is 2^8 times as large,
-    // and a large one as 2^-24 times itself.
+    // Scale subnormal numbers by 2^24, which scales the root by 2^8, and large numbers by 2^-24.
     let factor = select(select(1.0, 5.9604645e-8, a > 1e30), 16777216.0, a < 1.1754944e-38);
     let root = select(select(1.0, 256.0, a > 1e30), 0.00390625, a < 1.1754944e-38);
     let b = a * factor;
     var y = bitcast<f32>(bitcast<u32>(b) / 3u + 0x2a514067u);
     for (var i = 0; i < 3; i++) {
-        // Halley
+        // Halley's iteration
         let cube = y * y * y;
         y -= y * ((cube - b) / (2.0 * cube + b));
     }
@@ -383,14 +382,14 @@ fn length_of(a: f32, b: f32) -> f32 {
     return larger * sqrt(1.0 + ratio * ratio);
 }
 
-// The exact remainder of truncated division, on the bits: long division of the mantissas.
+// The exact remainder of truncated division, by long division of the mantissas.
 fn remainder(a: f32, b: f32) -> f32 {
     if is_nan(a) || is_nan(b) || is_infinite(a) { return nan(); }
     let x = bitcast<u32>(a) & 0x7fffffffu;
     let y = bitcast<u32>(b) & 0x7fffffffu;
     if y == 0u { return nan(); }
     if is_infinite(b) || x < y { return a; }
-    // Exponents from 1 on, and integer mantissas: 2^23 and above unless the number is subnormal.
+    // Exponents of at least 1, and integer mantissas, which are below 2^23 only for subnormal numbers.
     let n = max(x >> 23u, 1u);
     let m = max(y >> 23u, 1u);
     var rest = (x & 0x7fffffu) | select(0u, 0x800000u, x >= 0x800000u);
@@ -399,7 +398,7 @@ fn remainder(a: f32, b: f32) -> f32 {
         rest = (rest % divisor) << 1u;
     }
     rest %= divisor;
-    // Back to a number of exponent m, or a subnormal one.
+    // Convert back, to a number with exponent m or below.
     var exponent = m;
     if rest != 0u {
         let shift = min(countLeadingZeros(rest) - 8u, exponent - 1u);
@@ -410,7 +409,7 @@ fn remainder(a: f32, b: f32) -> f32 {
     return bitcast<f32>((bitcast<u32>(a) & 0x80000000u) | (exponent << 23u) | (rest & 0x7fffffu));
 }
 
-// The quotient rounded down, from the exact remainder.
+// The quotient rounded down, computed from the exact remainder.
 fn floored_quotient(a: f32, b: f32) -> f32 {
     if b == 0.0 || is_nan(a) || is_nan(b) { return a / b; }
     if is_infinite(a) { return nan(); }
@@ -427,13 +426,13 @@ fn logistic(x: f32) -> f32 {
     return select(1.0, e, x < 0.0) / (1.0 + e);
 }
 
-// x σ(v) for x and v of the same sign; -0, the limit, where σ(v) is 0.
+// x σ(v), for x and v of the same sign; -0, the limit, if σ(v) is 0.
 fn gate(x: f32, v: f32) -> f32 {
     let s = logistic(v);
     return select(x * s, -0.0, s == 0.0);
 }
 
-// The derivative of the gate for v a function of x.
+// The derivative of `gate` by x, for v a function of x with the slope `v_slope`.
 fn gate_slope(x: f32, v: f32, v_slope: f32) -> f32 {
     let s = logistic(v);
     if abs(v) > 90.0 { return copy_sign(s, v); }
@@ -471,10 +470,10 @@ fn gelu_argument(x: f32) -> vec2<f32> {
     return product_of(product_of(vec2(x, 0.0), inner), vec2(1.5957692, -4.534068e-8));
 }
 
-// Its derivative.
+// The derivative of `gelu_argument`.
 fn gelu_argument_slope(x: f32) -> f32 { return 1.5957691216057308 * (1.0 + 0.134145 * x * x); }
 
-// The gate for v as a sum.
+// `gate` for a sum v.
 fn gate_of_sum(x: f32, v: vec2<f32>) -> f32 {
     if is_nan(v.x) { return v.x; }
     let rest = select(v.y, 0.0, abs(v.x) > 100.0);
@@ -483,7 +482,7 @@ fn gate_of_sum(x: f32, v: vec2<f32>) -> f32 {
     return select(x * s, -0.0, s == 0.0);
 }
 
-// s e^(-factor a²), without the error of a²: a is split into a part with an exact square and the rest.
+// s e^(-factor a²). Splits a into a part with an exact square and a rest, to avoid the rounding error of a².
 fn bell_times(a: f32, factor: f32, s: vec2<f32>) -> f32 {
     if is_nan(a) { return a; }
     let b = min(abs(a), 20.0);
@@ -499,7 +498,7 @@ fn quotient_of_sum(s: f32, t: f32, x: f32) -> vec2<f32> {
     return quotient_of(vec2(sum, s - opaque(sum - t)), x);
 }
 
-// e^(x²) erfc(x) for x >= 1, as a sum; from 20 on, where e^(-x²) is 0, that of 20.
+// e^(x²) erfc(x) for x >= 1, as a sum. From 20 on it is constant, because e^(-x²) is 0 there.
 fn scaled_error_complement(a: f32) -> vec2<f32> {
     let x = min(a, 20.0);
     let q = 1.0 / x;
@@ -537,7 +536,7 @@ fn error_function_near_0(x: f32) -> f32 {
     return x * (q * z + 1.128379165726710);
 }
 
-// 1 - erf(x), 1/2 <= x <= 1, by its series at 3/4, whose first term is a sum.
+// 1 - erf(x), 1/2 <= x <= 1, by its series at 3/4. The first term is a sum of two floats.
 fn error_complement_near_1(x: f32) -> f32 {
     let t = x - 0.75;
     var q = -1.794584556e-2;
@@ -571,7 +570,7 @@ fn normal_tail(a: f32) -> f32 {
     let x = opaque(a * 0.70710677);
     if x < 0.5 { return 0.5 * (1.0 - error_function_near_0(x)); }
     if x < 1.0 {
-        // What x lacks of a/√2 counts by the slope of erf.
+        // Correct for the rounding of a/√2, by the slope of erf.
         let rest = exact_product(a, 0.70710677).y + a * 1.2101617e-8;
         return 0.5 * (error_complement_near_1(x) - 1.1283792 * exponential(-x * x) * rest);
     }

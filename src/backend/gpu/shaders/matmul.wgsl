@@ -1,4 +1,4 @@
-// C = A B, of any strides.
+// C = A B, with any strides.
 var<private> from_a: u32;
 var<private> from_b: u32;
 

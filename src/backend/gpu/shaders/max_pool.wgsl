@@ -1,11 +1,11 @@
 fn element(i: u32) {
     let count = volume(windows());
-    let window = place_of(i % count, windows());
+    let window = coordinates(i % count, windows());
     let start = (i / count) * volume(image());
     var largest = 0.0;
     var position = 0xffffffffu;
     for (var k = 0u; k < volume(extents()); k++) {
-        let pixel = pixel_of(window, place_of(k, extents()));
+        let pixel = pixel_of(window, coordinates(k, extents()));
         if !is_pixel(pixel) { continue; }
         let at = index_of(pixel, image());
         let x = a(start + at);

@@ -1,4 +1,4 @@
-// a: x, b: weight, c: bias. Writes y, the mean and 1 / deviation of each row, or 1 / rms.
+// a: x, b: weight, c: bias. Writes y and, for each row, the mean and 1 / deviation, or 1 / rms.
 fn row(i: u32, thread: u32) {
     let n = p.words[0];
     let start = i * n;

@@ -1,5 +1,5 @@
-// a: the upstream gradient, b: x, c: weight, d: 1 / deviation or 1 / rms. Writes the gradient of x, and z, the
-// normalized x. With h = g weight: (h - mean(h) - z mean(h z)) / deviation.
+// a: the upstream gradient g, b: x, c: weight, d: 1 / deviation or 1 / rms. Writes the normalized x, z, and the
+// gradient of x: (h - mean(h) - z mean(h z)) / deviation, with h = g weight.
 fn row(i: u32, thread: u32) {
     let n = p.words[0];
     let start = i * n;

@@ -1,5 +1,4 @@
-
-// The integer that Rust's `as` makes of x.
+// Converts x like Rust's `as`.
 fn i64_of(x: f32) -> i64 {
     if is_nan(x) { return i64(0); }
     if x >= 9223372036854775808.0 { return 9223372036854775807li; }

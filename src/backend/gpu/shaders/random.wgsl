@@ -1,5 +1,5 @@
-// Word i of the stream in words 6, 7 of the seed in words 4, 5: lane i mod 4 of Philox4x32-10 (Salmon, Moraes, Dror and
-// Shaw, 2011) with the counter (i / 4, stream).
+// Random word i: lane i mod 4 of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011) with the counter (i / 4, stream).
+// Words 4, 5 are the seed, words 6, 7 the stream.
 fn random_word(i: u32) -> u32 {
     var x = vec4(i / 4u, 0u, p.words[6], p.words[7]);
     var key = vec2(p.words[4], p.words[5]);

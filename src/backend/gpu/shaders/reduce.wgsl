@@ -1,4 +1,4 @@
-// Elements of a reduction. See plan/reduce.rs for the words.
+// Loads of a reduction's elements. plan/reduce.rs describes the words.
 
 // Position of the first element of result i.
 fn base(i: u32) -> u32 {

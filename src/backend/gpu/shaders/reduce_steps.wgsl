@@ -1,4 +1,4 @@
-// NaN if either is.
+// The maximum, NaN if either is NaN.
 fn larger(x: f32, y: f32) -> f32 {
     if is_nan(x) { return x; }
     if is_nan(y) || y > x || (x == y && is_negative(x)) { return y; }
@@ -11,7 +11,7 @@ fn smaller(x: f32, y: f32) -> f32 {
     return x;
 }
 
-// The magnitude that matters most to a p-norm.
+// The magnitude that dominates a p-norm: the smaller one for negative p.
 fn further(x: f32, y: f32) -> f32 {
     if bitcast<f32>(p.words[6]) < 0.0 { return smaller(x, y); }
     return larger(x, y);
@@ -20,16 +20,16 @@ fn further(x: f32, y: f32) -> f32 {
 fn square_of(x: vec2<f32>) -> vec2<f32> { return product_of(x, x); }
 fn mean_of(sum: vec2<f32>) -> vec2<f32> { return quotient_of(sum, f32(p.words[4])); }
 
-// Elements less ddof, at least 0.
+// The number of elements minus ddof, at least 0.
 fn degrees() -> f32 { return f32(max(p.words[4], p.words[6]) - p.words[6]); }
 
-// A number that magnitudes are divided by: the extreme one, or 1 if that is 0 or infinite.
+// The divisor of the magnitudes: the extreme magnitude, or 1 if that is 0, infinite or NaN.
 fn scale_of(extreme: f32) -> f32 {
     if extreme == 0.0 || is_infinite(extreme) || is_nan(extreme) { return 1.0; }
     return extreme;
 }
 
-// The extreme magnitude itself where it decides: 0, infinite or NaN.
+// The norm, or the extreme magnitude if that is 0, infinite or NaN and so determines the norm.
 fn edge_or(extreme: f32, norm: f32) -> f32 {
     if p.words[4] == 0u { return norm; }
     if extreme == 0.0 || is_infinite(extreme) || is_nan(extreme) { return extreme; }
@@ -41,7 +41,7 @@ fn finite_or_0(x: f32) -> f32 {
     return x;
 }
 
-// A product with its exponent apart, so that none overflows on the way: (x + y) 2^z.
+// A product with a separate exponent, (x + y) 2^z, so that no partial product overflows.
 fn scaled_product(s: vec3<f32>, t: vec3<f32>) -> vec3<f32> {
     let a = normalized(s);
     let b = normalized(t);

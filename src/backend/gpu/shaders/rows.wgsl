@@ -1,7 +1,7 @@
-// Kernels of rows: a workgroup computes a row of `p.words[0]` elements, thread t its elements t, t + 256, …
+// Kernels of rows. A workgroup computes a row of `p.words[0]` elements, and thread t reads elements t, t + 256, …
 var<workgroup> row_parts: array<vec2<f32>, 256>;
 
-// The sum of the parts of all threads, in two floats.
+// The sum of `part` over all threads.
 fn total_pair(part: vec2<f32>, thread: u32) -> vec2<f32> {
     workgroupBarrier();
     row_parts[thread] = part;
@@ -13,10 +13,10 @@ fn total_pair(part: vec2<f32>, thread: u32) -> vec2<f32> {
     return row_parts[0];
 }
 
-// The largest value and its place, the first of equal ones; NaN if there is one.
-fn best(value: f32, place: f32, thread: u32) -> vec2<f32> {
+// The largest value of all threads and its index, the first of equal ones; NaN if one is NaN.
+fn best(value: f32, index: f32, thread: u32) -> vec2<f32> {
     workgroupBarrier();
-    row_parts[thread] = vec2(value, place);
+    row_parts[thread] = vec2(value, index);
     workgroupBarrier();
     for (var half = 128u; half > 0u; half /= 2u) {
         if thread < half {
@@ -30,16 +30,16 @@ fn best(value: f32, place: f32, thread: u32) -> vec2<f32> {
     return row_parts[0];
 }
 
-// The best of a row of `a` that starts at `start`.
+// The largest value and its index in the row of `a` that begins at `start`.
 fn best_of_row(start: u32, thread: u32) -> vec2<f32> {
     var value = -infinity();
-    var place = 4294967040.0;
+    var index = 4294967040.0;
     for (var j = thread; j < p.words[0]; j += 256u) {
         let x = a(start + j);
-        if x > value || (is_nan(x) && !is_nan(value)) || place == 4294967040.0 {
+        if x > value || (is_nan(x) && !is_nan(value)) || index == 4294967040.0 {
             value = x;
-            place = f32(j);
+            index = f32(j);
         }
     }
-    return best(value, place, thread);
+    return best(value, index, thread);
 }

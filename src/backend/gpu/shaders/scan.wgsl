@@ -1,6 +1,6 @@
-// A line in parts: with 256 threads a workgroup computes one, otherwise a thread does. Each thread of a workgroup joins
-// some elements, then thread 0 what comes before each of them, then each thread goes through its elements again.
-// `before` is the total of the parts of the line before this one.
+// Scans a part of a line, by a thread or by a workgroup of 256. In a workgroup, each thread totals a run of elements,
+// thread 0 then computes the total before each run, and each thread scans its run from there. `before` is the total of
+// the line's earlier parts.
 var<workgroup> totals: array<Total, 256>;
 
 @compute @workgroup_size(256)

@@ -1,4 +1,4 @@
-// The total of `count` parts, of which the first is number `first`.
+// The total of `count` parts, beginning with part `first`.
 var<workgroup> before_parts: array<Total, 256>;
 
 fn before(first: u32, count: u32, thread: u32) -> Total {

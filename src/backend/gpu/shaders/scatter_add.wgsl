@@ -10,9 +10,9 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
         rest /= p.words[axis];
     }
     for (var j = p.words[10]; j < p.words[11]; j++) {
-        let place = index(at.y + j * p.words[6]);
-        if place < p.words[4] {
-            let to = at.x + place * p.words[5];
+        let entry = index(at.y + j * p.words[6]);
+        if entry < p.words[4] {
+            let to = at.x + entry * p.words[5];
             y_data[to] = y_data[to] + a(at.z + j * p.words[7]);
         } else {
             let within = p.words[30];

@@ -1,4 +1,4 @@
-// a: the upstream gradient, b: y
+// a: the upstream gradient, b: y.
 fn row(i: u32, thread: u32) {
     let start = i * p.words[0];
     var sum = vec2(0.0);

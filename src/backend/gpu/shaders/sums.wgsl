@@ -1,4 +1,5 @@
-// Numbers as sums of two floats: the second is what the first lost (Dekker 1971, Knuth 1969).
+// Double-float arithmetic: a number is a sum of two floats, and the second is the rounding error of the first (Dekker
+// 1971, Knuth 1969).
 
 fn sum_of(x: vec2<f32>, y: vec2<f32>) -> vec2<f32> {
     let high = opaque(x.x + y.x);

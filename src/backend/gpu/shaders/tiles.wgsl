@@ -1,13 +1,13 @@
-// A product in tiles, or in parts along k, each of which is a matrix of the result. A workgroup computes a tile of TILE x TILE, a thread EACH x EACH of it: rows and columns 16 apart, so
-// that neighbouring threads read and write neighbouring elements. The tiles of both factors, 16 deep, lie in workgroup
-// memory. The kernel has
-//   begin(matrix)                   what it finds once for a matrix
-//   left(row, k), right(k, column)  the factors
+// A tiled product, or one in parts along k, each of which is a matrix of the result. A workgroup computes a tile of
+// TILE x TILE. A thread computes EACH x EACH elements, 16 rows and columns apart, so that neighbouring threads access
+// neighbouring elements. Workgroup memory holds tiles of both factors, 16 deep. The kernel defines
+//   begin(matrix)                   sets up the loads of a matrix
+//   left(row, k), right(k, column)  load the factors
 //   left_runs_down(), right_runs_down()
-//                                   true if neighbouring rows are neighbours in memory, and not neighbouring columns
-//   put(matrix, row, column, x)     the product
-// What begins with $ is written by plan/matmul.rs: the type of a thread's elements of a row, and their sums, row by row
-// without indices that are computed, so that they stay in registers.
+//                                   true if the factor is contiguous down its columns rather than along its rows
+//   put(matrix, row, column, x)     the epilogue: stores an element
+// plan/matmul.rs replaces the names that begin with $: the type of a thread's sums in a row, and these sums by name.
+// Without computed indices, they stay in registers.
 var<workgroup> tile_a: array<array<f32, TILE>, 16>;
 var<workgroup> tile_b: array<array<f32, TILE>, 16>;
 
@@ -23,7 +23,7 @@ fn main(
     let matrix = group.z + p.words[3];
     let parts = p.words[PARTS];
     begin(matrix / parts);
-    // Whole tiles, except at the end.
+    // Parts are whole tiles, except the last.
     let size = ((depth + 15u) / 16u + parts - 1u) / parts * 16u;
     let first = (matrix % parts) * size;
     let end = min(first + size, depth);

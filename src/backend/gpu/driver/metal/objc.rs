@@ -1,6 +1,6 @@
-//! The calls of Metal, by objc2.
+//! Metal's calls, through objc2.
 //!
-//! Buffers are in shared storage: the host and the device see the same memory. Command buffers retain what they use.
+//! Buffers use shared storage, which host and device both see. Command buffers retain the buffers they use.
 
 use std::ffi::c_void;
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ use super::translate::Translation;
 use super::{Api, CommandError, MetalDriver, Properties, Status};
 use crate::error::Result;
 
-// `MTLCreateSystemDefaultDevice` needs it in a program without windows.
+// Without this framework, `MTLCreateSystemDefaultDevice` finds no device in a command-line program.
 #[link(name = "CoreGraphics", kind = "framework")]
 unsafe extern "C" {}
 
@@ -41,21 +41,21 @@ pub struct Objc {
 #[derive(Debug)]
 pub struct Buffer(Object<dyn MTLBuffer>);
 
-// SAFETY: Metal's objects are counted atomically, and a buffer has no methods that change it. Its contents are read and
-// written in `Api::read` and `Api::write` alone, which take the one `&mut Objc` there is.
+// SAFETY: Metal counts references atomically, and no method changes a buffer. Only `Api::read` and `Api::write` access
+// its contents, and both take the only `&mut Objc`.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
-/// A command buffer, and its encoder until it is committed.
+/// A command buffer, with its encoder until the commit.
 #[derive(Debug)]
 pub struct Commands {
     buffer: Object<dyn MTLCommandBuffer>,
     encoder: Option<Object<dyn MTLComputeCommandEncoder>>,
 }
 
-// SAFETY: command buffers and encoders may be used from any thread, by one at a time. All calls to them take the one
-// `&mut Objc` there is, and `drop` owns them.
+// SAFETY: one thread at a time may use a command buffer and its encoder. All calls take the only `&mut Objc`, and
+// `drop` owns them.
 unsafe impl Send for Commands {}
 
 impl Commands {
@@ -65,7 +65,7 @@ impl Commands {
         }
     }
 
-    /// The encoder, which the driver uses before it commits the command buffer.
+    /// The encoder. The driver does not use it after the commit.
     fn encoder(&self) -> &ProtocolObject<dyn MTLComputeCommandEncoder> {
         self.encoder.as_ref().expect("nothing is encoded after the commit")
     }
@@ -73,7 +73,7 @@ impl Commands {
 
 impl Drop for Commands {
     fn drop(&mut self) {
-        // Metal aborts the program if an encoder is released before its end.
+        // Metal aborts the program if an encoder is released before `endEncoding`.
         self.end();
     }
 }
@@ -82,7 +82,7 @@ fn size([width, height, depth]: [u32; 3]) -> MTLSize {
     MTLSize { width: width as usize, height: height as usize, depth: depth as usize }
 }
 
-/// Options that keep every operation's rounding.
+/// Compiler options that keep the rounding of every operation.
 fn options() -> Retained<MTLCompileOptions> {
     let options = MTLCompileOptions::new();
     options.setLanguageVersion(MTLLanguageVersion::Version2_4);
@@ -90,7 +90,7 @@ fn options() -> Retained<MTLCompileOptions> {
         options.setMathMode(MTLMathMode::Safe);
         options.setMathFloatingPointFunctions(MTLMathFloatingPointFunctions::Precise);
     } else {
-        #[allow(deprecated, reason = "older systems have no other")]
+        #[allow(deprecated, reason = "older systems have no `setMathMode`")]
         options.setFastMathEnabled(false);
     }
     options
@@ -106,7 +106,7 @@ impl Api for Objc {
     }
 
     fn open() -> Result<(Self, Properties), String> {
-        let device = MTLCreateSystemDefaultDevice().ok_or("no device")?;
+        let device = MTLCreateSystemDefaultDevice().ok_or("there is no Metal device")?;
         let queue = device.newCommandQueue().ok_or("the device has no command queue")?;
         let properties = Properties {
             name: device.name().to_string(),
@@ -130,7 +130,7 @@ impl Api for Objc {
             .map_err(|error| error.localizedDescription().to_string())?;
         let function = library
             .newFunctionWithName(&NSString::from_str(&kernel.entry))
-            .ok_or_else(|| format!("there is no function {}", kernel.entry))?;
+            .ok_or_else(|| format!("the library has no function {}", kernel.entry))?;
         self.device
             .newComputePipelineStateWithFunction_error(&function)
             .map_err(|error| error.localizedDescription().to_string())
@@ -141,16 +141,16 @@ impl Api for Objc {
     }
 
     fn buffer(&mut self, bytes: usize) -> Option<Buffer> {
-        // Metal has no buffers of no bytes.
+        // Metal cannot allocate a buffer of 0 bytes.
         let options = MTLResourceOptions::StorageModeShared;
         self.device.newBufferWithLength_options(bytes.max(4), options).map(Buffer)
     }
 
     fn write(&mut self, Buffer(buffer): &Buffer, content: &[u8]) {
         assert!(content.len() <= buffer.length(), "the content is longer than the buffer");
-        // SAFETY: `contents` is the start of `length` bytes in shared storage, which holds the content, as was checked
-        // above. The content is no part of it, as nothing lends out the memory of a buffer. No command buffer uses the
-        // buffer, as the driver writes to new ones only.
+        // SAFETY: `contents` points to `length` bytes of shared storage, and the content fits, as checked above. The
+        // two do not overlap, because a buffer's memory is never lent out. No command buffer uses it, because the
+        // driver writes only to new buffers.
         unsafe {
             let to = buffer.contents().cast::<u8>().as_ptr();
             to.copy_from_nonoverlapping(content.as_ptr(), content.len());
@@ -158,9 +158,8 @@ impl Api for Objc {
     }
 
     fn read(&mut self, Buffer(buffer): &Buffer, to: &mut [u8]) {
-        assert!(to.len() <= buffer.length(), "more is read than the buffer has");
-        // SAFETY: as in `write`. All command buffers that were committed are complete, and none is encoded, as the driver
-        // has waited for them.
+        assert!(to.len() <= buffer.length(), "more bytes are read than the buffer has");
+        // SAFETY: as in `write`. The driver has waited for all committed command buffers, and none is being encoded.
         unsafe {
             let from = buffer.contents().cast::<u8>().as_ptr();
             to.as_mut_ptr().copy_from_nonoverlapping(from, to.len());
@@ -178,14 +177,14 @@ impl Api for Objc {
     }
 
     fn set_buffer(&mut self, commands: &mut Commands, index: usize, Buffer(buffer): &Buffer) {
-        // SAFETY: the offset 0 is within the buffer, and `translate` has checked that an encoder has this index.
+        // SAFETY: offset 0 lies within the buffer, and `translate` has checked the index.
         unsafe { commands.encoder().setBuffer_offset_atIndex(Some(buffer), 0, index) };
     }
 
     fn set_words(&mut self, commands: &mut Commands, index: usize, words: &[u32]) {
         let bytes = NonNull::from(words).cast::<c_void>();
-        // SAFETY: the pointer is to as many bytes as are said, which Metal copies before it returns, and `translate` has
-        // checked that an encoder has this index.
+        // SAFETY: the pointer is valid for this length. Metal copies the bytes before it returns. `translate` has
+        // checked the index.
         unsafe {
             commands.encoder().setBytes_length_atIndex(bytes, size_of_val(words), index);
         }

@@ -1,9 +1,9 @@
-//! Kernels in Metal's language, made from their WGSL by `naga`.
+//! Translates kernels from WGSL to Metal's language, with `naga`.
 //!
 //! ```text
 //! buffer(i)        binding i
-//! buffer(n)        the immediate words, n being the number of bindings
-//! buffer(n + 1)    the size in bytes of each binding, one word each, in the order of [`Translation::sizes`]
+//! buffer(n)        the immediate words, after n bindings
+//! buffer(n + 1)    the sizes in bytes of the bindings in [`Translation::sizes`], one word each
 //! ```
 
 use naga::back::msl;
@@ -15,26 +15,26 @@ use naga::{AddressSpace, GlobalVariable, Handle, ShaderStage, StorageAccess};
 use super::super::super::shader::Module;
 use super::super::Failure;
 
-/// The version of the language: that of macOS 12 and iOS 15, which has 64-bit integers.
+/// Language version of macOS 12 and iOS 15, the first with 64-bit integers.
 pub const LANGUAGE: (u8, u8) = (2, 4);
 
-/// The most buffers that a kernel can have.
+/// Maximum number of buffers of a kernel.
 const SLOTS: usize = 31;
 
 /// A kernel in Metal's language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
-    /// For messages.
+    /// Name of the kernel, for messages.
     pub name: String,
-    /// The text.
+    /// Source text.
     pub text: String,
-    /// Name of the function.
+    /// Name of the entry point.
     pub entry: String,
     /// Threads of a group along each axis.
     pub threads: [u32; 3],
     /// For each binding, true if the kernel may write it.
     pub writes: Vec<bool>,
-    /// The bindings whose sizes the kernel is given.
+    /// The bindings whose sizes the kernel needs.
     pub sizes: Vec<usize>,
 }
 
@@ -84,7 +84,9 @@ pub fn translate(module: &Module) -> Result<Translation, Failure> {
         let Some(binding) = variable.binding else { continue };
         let at = binding.binding as usize;
         if binding.group != 0 || at >= count {
-            return Err(failed(format!("binding {binding:?} is none of the {count} operands")));
+            return Err(failed(format!(
+                "expected a binding of group 0 below {count}, got {binding:?}"
+            )));
         }
         writes[at] = matches!(
             variable.space,
@@ -105,7 +107,8 @@ pub fn translate(module: &Module) -> Result<Translation, Failure> {
         binding_array: BoundsCheckPolicy::Unchecked,
     };
     let entry = entry_point.name.clone();
-    // Kernels check their own positions and divisors, end their loops, and write workgroup memory before they read it.
+    // No checks by naga: kernels check positions and divisors, bound their loops, and write workgroup memory before
+    // they read it.
     let options = msl::Options {
         lang_version: LANGUAGE,
         per_entry_point_map: [(entry.clone(), resources)].into_iter().collect(),
@@ -142,10 +145,10 @@ fn shared_variables(module: &naga::Module, info: &ModuleInfo) -> usize {
     variables.filter(|(handle, x)| x.space == AddressSpace::WorkGroup && is_used(*handle)).count()
 }
 
-/// Moves the entry point's parameters in threadgroup memory into its body, as variables.
+/// Replaces the entry point's parameters in threadgroup memory by variables in its body.
 ///
-/// As parameters, their memory would have to be given with each dispatch, and Apple's compiler has been reported to
-/// move accesses to such memory over barriers.
+/// Parameters would need memory from each dispatch, and Apple's compiler is reported to move accesses to such memory
+/// across barriers.
 fn with_static_threadgroup_memory(
     text: &str,
     entry: &str,
@@ -164,7 +167,7 @@ fn with_static_threadgroup_memory(
     let mut lines = signature.lines();
     let head = lines.next().unwrap_or_default();
     for line in lines {
-        // naga writes each parameter on a line of its own, with the comma in front.
+        // naga writes each parameter on its own line, with the comma in front.
         let parameter = line.trim_start().trim_start_matches(',').trim_start();
         match parameter.strip_prefix("threadgroup ").and_then(|x| x.split_once("& ")) {
             Some((kind, name)) => {

@@ -1,11 +1,11 @@
-//! What each reduction does with its elements, as text.
+//! The text of each reduction.
 
 use crate::ops::ReduceOp;
 
 use super::super::super::shader::Store;
 use super::Pass;
 
-/// The reductions that have kernels. Variance and the like take their parameters from the words.
+/// The reductions that have kernels. A parameter, such as `ddof`, is a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "those of `ReduceOp`")]
 pub enum Kind {
@@ -29,7 +29,7 @@ pub enum Kind {
     All,
 }
 
-/// The kernel of an op, and its parameter as a word.
+/// Returns the kind of an op, and its parameter as a word.
 pub fn kind_of(op: ReduceOp) -> (Kind, u32) {
     match op {
         ReduceOp::Sum => (Kind::Sum, 0),
@@ -55,18 +55,19 @@ pub fn kind_of(op: ReduceOp) -> (Kind, u32) {
     }
 }
 
-/// The text of a reduction: a type, and the four functions.
+/// A reduction's text: the type of its accumulator, and four expressions.
 pub struct Text {
     /// Type of the accumulator.
     pub kind: &'static str,
+    /// The accumulator of no elements.
     pub start: String,
-    /// The accumulator `s` with element `x`, the j-th.
+    /// The accumulator `s` with element `x`, the j-th, added.
     pub add: String,
-    /// Of accumulators `s` and `t`.
+    /// The accumulator of `s` and `t`.
     pub join: String,
-    /// The result of `s`.
+    /// The result of the accumulator `s`.
     pub finish: String,
-    /// The first pass, if there is one: start, add, join.
+    /// Start, add and join of the first pass, for ops that have one.
     pub first: Option<[String; 3]>,
 }
 
@@ -77,7 +78,7 @@ impl Text {
         Some(if start.starts_with("vec2") { "vec2<f32>" } else { "f32" })
     }
 
-    /// Type, start, addition and joining of a pass.
+    /// Type, start, add and join of a pass.
     pub fn pass(&self, pass: Pass) -> Option<[&str; 4]> {
         match pass {
             Pass::First => {
@@ -88,166 +89,145 @@ impl Text {
         }
     }
 
-    /// The text of a kind, for elements of a store.
+    /// Returns the text of a kind, for elements of a store.
     pub fn of(kind: Kind, store: Store) -> Text {
-        let (t, is_float) = (store.working(), store.is_float());
-        // Not from `u32` at once: that extends the sign.
-        let wide = if t == "u32" { "i64(u64(x))" } else { "i64(x)" };
-        let pair = |add: &str, finish: &str| Text {
-            kind: "vec2<f32>",
-            start: "vec2(0.0)".to_owned(),
-            add: format!("sum_of(s, {add})"),
-            join: "sum_of(s, t)".to_owned(),
-            finish: finish.to_owned(),
-            first: None,
-        };
-        let extreme = |start: &str, function: &str| Text {
-            kind: store.working(),
-            start: start.to_owned(),
-            add: format!("{function}(s, x)"),
-            join: format!("{function}(s, t)"),
-            finish: "s".to_owned(),
-            first: None,
-        };
-        let largest =
-            ["-infinity()".to_owned(), "larger(s, x)".to_owned(), "larger(s, t)".to_owned()];
+        let is_float = store.is_float();
         match kind {
             Kind::Sum if is_float => pair("vec2(x, 0.0)", "s.x"),
-            Kind::Sum => Text {
-                kind: "i64",
-                start: "i64(0)".to_owned(),
-                add: format!("s + {wide}"),
-                join: "s + t".to_owned(),
-                finish: "s".to_owned(),
-                first: None,
-            },
+            Kind::Sum => single("i64", "i64(0)", [&format!("s + {}", as_i64(store)), "s + t"]),
             Kind::Prod if is_float => Text {
-                kind: "vec3<f32>",
-                start: "vec3(1.0, 0.0, 0.0)".to_owned(),
-                add: "scaled_product(s, vec3(x, 0.0, 0.0))".to_owned(),
-                join: "scaled_product(s, t)".to_owned(),
                 finish: "scaled_far(s.x, i32(clamp(s.z, -400.0, 400.0)))".to_owned(),
-                first: None,
+                ..single(
+                    "vec3<f32>",
+                    "vec3(1.0, 0.0, 0.0)",
+                    ["scaled_product(s, vec3(x, 0.0, 0.0))", "scaled_product(s, t)"],
+                )
             },
-            Kind::Prod => Text {
-                kind: "i64",
-                start: "i64(1)".to_owned(),
-                add: format!("s * {wide}"),
-                join: "s * t".to_owned(),
-                finish: "s".to_owned(),
-                first: None,
-            },
+            Kind::Prod => single("i64", "i64(1)", [&format!("s * {}", as_i64(store)), "s * t"]),
             Kind::Mean => pair("vec2(x, 0.0)", "quotient_of(s, f32(p.words[4])).x"),
-            Kind::Variance | Kind::Std => {
-                let root = if kind == Kind::Std { "sqrt" } else { "" };
-                let finish = format!("{root}(quotient_of(s, degrees()).x)");
-                let square = "square_of(sum_of(vec2(x, 0.0), -mean_of(first_pass)))";
-                Text {
-                    first: Some([
-                        "vec2(0.0)".to_owned(),
-                        "sum_of(s, vec2(x, 0.0))".to_owned(),
-                        "sum_of(s, t)".to_owned(),
-                    ]),
-                    ..pair(square, &finish)
-                }
-            }
+            Kind::Variance => variance(""),
+            Kind::Std => variance("sqrt"),
             Kind::Nonzeros => pair("vec2(select(0.0, 1.0, x != 0.0 || is_nan(x)), 0.0)", "s.x"),
             Kind::Magnitudes => pair("vec2(abs(x), 0.0)", "s.x"),
             Kind::Euclid => Text {
-                first: Some(largest.map(|text| text.replace("(s, x)", "(s, abs(x))"))),
+                first: first("-infinity()", "larger", "abs(x)"),
                 ..pair(
                     "square_of(vec2(x / scale_of(first_pass), 0.0))",
                     "edge_or(first_pass, scale_of(first_pass) * sqrt(s.x))",
                 )
             },
             Kind::Norm => Text {
-                first: Some([
-                    "select(0.0, infinity(), bitcast<f32>(p.words[6]) < 0.0)".to_owned(),
-                    "further(s, abs(x))".to_owned(),
-                    "further(s, t)".to_owned(),
-                ]),
+                first: first(
+                    "select(0.0, infinity(), bitcast<f32>(p.words[6]) < 0.0)",
+                    "further",
+                    "abs(x)",
+                ),
                 ..pair(
                     "vec2(power(abs(x) / scale_of(first_pass), bitcast<f32>(p.words[6])), 0.0)",
                     "edge_or(first_pass, select(scale_of(first_pass) * power(s.x, 1.0 / bitcast<f32>(p.words[6])), infinity(), p.words[4] == 0u && bitcast<f32>(p.words[6]) < 0.0))",
                 )
             },
-            Kind::LargestMagnitude => {
-                Text { add: "larger(s, abs(x))".to_owned(), ..extreme("0.0", "larger") }
-            }
-            Kind::SmallestMagnitude => {
-                Text { add: "smaller(s, abs(x))".to_owned(), ..extreme("infinity()", "smaller") }
-            }
+            Kind::LargestMagnitude => extremum(store, "0.0", "larger", "abs(x)"),
+            Kind::SmallestMagnitude => extremum(store, "infinity()", "smaller", "abs(x)"),
             Kind::LogSumExp => Text {
-                first: Some(largest),
+                first: first("-infinity()", "larger", "x"),
                 ..pair(
                     "vec2(exponential(x - finite_or_0(first_pass)), 0.0)",
                     "sum_of(logarithm_pair(s), vec2(finite_or_0(first_pass), 0.0)).x",
                 )
             },
-            Kind::Max if is_float => extreme("-infinity()", "larger"),
-            Kind::Min if is_float => extreme("infinity()", "smaller"),
-            Kind::Max => extreme(&smallest(store), "max"),
-            Kind::Min => extreme(&largest_of(store), "min"),
-            Kind::ArgMax | Kind::ArgMin => {
-                let is_max = kind == Kind::ArgMax;
-                let sign = if is_max { ">" } else { "<" };
-                let beats = match is_float {
-                    true => format!(
-                        "(is_nan(VALUE) && !is_nan(s.value)) || (VALUE {sign} s.value && !is_nan(VALUE) && !is_nan(s.value)) \
-                         || ((VALUE == s.value || (is_nan(VALUE) && is_nan(s.value))) && PLACE < s.place)"
-                    ),
-                    false => {
-                        format!("VALUE {sign} s.value || (VALUE == s.value && PLACE < s.place)")
-                    }
-                };
-                let beats = |value: &str, place: &str| {
-                    let text = beats.replace("VALUE", value).replace("PLACE", place);
-                    format!("s.place == 0xffffffffu || {text}")
-                };
-                Text {
-                    kind: "Best",
-                    start: format!("Best({t}(0), 0xffffffffu)"),
-                    add: format!("better(s, Best(x, j), {})", beats("x", "j")),
-                    join: format!(
-                        "better(s, t, t.place != 0xffffffffu && ({}))",
-                        beats("t.value", "t.place")
-                    ),
-                    finish: "i64(u64(s.place))".to_owned(),
-                    first: None,
-                }
-            }
-            Kind::Any | Kind::All => {
-                let is_true = match is_float {
-                    true => "u32(x != 0.0 || is_nan(x))".to_owned(),
-                    false => format!("u32(x != {t}(0))"),
-                };
-                let (start, sign) = if kind == Kind::Any { ("0u", "|") } else { ("1u", "&") };
-                Text {
-                    kind: "u32",
-                    start: start.to_owned(),
-                    add: format!("s {sign} {is_true}"),
-                    join: format!("s {sign} t"),
-                    finish: "s".to_owned(),
-                    first: None,
-                }
-            }
+            Kind::Max if is_float => extremum(store, "-infinity()", "larger", "x"),
+            Kind::Min if is_float => extremum(store, "infinity()", "smaller", "x"),
+            Kind::Max => extremum(store, smallest(store), "max", "x"),
+            Kind::Min => extremum(store, largest(store), "min", "x"),
+            Kind::ArgMax => index_of_extremum(store, ">"),
+            Kind::ArgMin => index_of_extremum(store, "<"),
+            Kind::Any => logical(store, "0u", "|"),
+            Kind::All => logical(store, "1u", "&"),
         }
     }
 }
 
-/// The smallest and the largest value of integers, as expressions.
-fn smallest(store: Store) -> String {
-    match store {
-        Store::I64 => "-9223372036854775807li - 1li".to_owned(),
-        Store::I32 => "i32(-2147483647) - 1".to_owned(),
-        _ => "0u".to_owned(),
+/// A reduction in one pass. Its result is the accumulator.
+fn single(kind: &'static str, start: &str, [add, join]: [&str; 2]) -> Text {
+    let [start, add, join, finish] = [start, add, join, "s"].map(str::to_owned);
+    Text { kind, start, add, join, finish, first: None }
+}
+
+/// A sum in two floats.
+fn pair(add: &str, finish: &str) -> Text {
+    let sum = single("vec2<f32>", "vec2(0.0)", [&format!("sum_of(s, {add})"), "sum_of(s, t)"]);
+    Text { finish: finish.to_owned(), ..sum }
+}
+
+/// The extremum of `x`, an expression of the element.
+fn extremum(store: Store, start: &str, function: &str, x: &str) -> Text {
+    let [add, join] = [x, "t"].map(|x| format!("{function}(s, {x})"));
+    single(store.working(), start, [&add, &join])
+}
+
+/// A first pass that finds the extremum of `x`.
+fn first(start: &str, function: &str, x: &str) -> Option<[String; 3]> {
+    Some([start.to_owned(), format!("{function}(s, {x})"), format!("{function}(s, t)")])
+}
+
+/// The variance, or with `root` the deviation. The first pass computes the sum.
+fn variance(root: &str) -> Text {
+    let sum = pair("vec2(x, 0.0)", "s.x");
+    let square = "square_of(sum_of(vec2(x, 0.0), -mean_of(first_pass)))";
+    Text {
+        first: Some([sum.start, sum.add, sum.join]),
+        ..pair(square, &format!("{root}(quotient_of(s, degrees()).x)"))
     }
 }
 
-fn largest_of(store: Store) -> String {
+/// The index of the extremum that compares by `sign`: the first of equal elements, or of NaN if there is one.
+fn index_of_extremum(store: Store, sign: &str) -> Text {
+    let is_better = |x: &str, index: &str| {
+        let text = match store.is_float() {
+            true => format!(
+                "(is_nan({x}) && !is_nan(s.value)) || ({x} {sign} s.value && !is_nan({x}) && !is_nan(s.value)) \
+                 || (({x} == s.value || (is_nan({x}) && is_nan(s.value))) && {index} < s.index)"
+            ),
+            false => format!("{x} {sign} s.value || ({x} == s.value && {index} < s.index)"),
+        };
+        format!("s.index == 0xffffffffu || {text}")
+    };
+    let add = format!("better(s, Best(x, j), {})", is_better("x", "j"));
+    let join = is_better("t.value", "t.index");
+    let join = format!("better(s, t, t.index != 0xffffffffu && ({join}))");
+    let start = format!("Best({}(0), 0xffffffffu)", store.working());
+    Text { finish: "i64(u64(s.index))".to_owned(), ..single("Best", &start, [&add, &join]) }
+}
+
+/// `any` or `all`.
+fn logical(store: Store, start: &str, sign: &str) -> Text {
+    let is_true = match store.is_float() {
+        true => "u32(x != 0.0 || is_nan(x))".to_owned(),
+        false => format!("u32(x != {}(0))", store.working()),
+    };
+    single("u32", start, [&format!("s {sign} {is_true}"), &format!("s {sign} t")])
+}
+
+/// The element as `I64`. Converting `u32` directly would extend the sign.
+fn as_i64(store: Store) -> &'static str {
+    if store.working() == "u32" { "i64(u64(x))" } else { "i64(x)" }
+}
+
+/// The smallest integer of a store.
+fn smallest(store: Store) -> &'static str {
     match store {
-        Store::I64 => "9223372036854775807li".to_owned(),
-        Store::I32 => "2147483647".to_owned(),
-        _ => "0xffffffffu".to_owned(),
+        Store::I64 => "-9223372036854775807li - 1li",
+        Store::I32 => "i32(-2147483647) - 1",
+        _ => "0u",
+    }
+}
+
+/// The largest integer of a store.
+fn largest(store: Store) -> &'static str {
+    match store {
+        Store::I64 => "9223372036854775807li",
+        Store::I32 => "2147483647",
+        _ => "0xffffffffu",
     }
 }
