@@ -390,8 +390,9 @@ impl<B: Backend> Tensor<B> {
         self.node().is_some()
     }
 
-    /// True for a parameter that [`nn::freeze`](crate::nn::freeze) has frozen. Clones are frozen too; results of
-    /// operations and [`detach`](Tensor::detach) are not, and [`requires_grad`](Tensor::requires_grad) ends it.
+    /// True for a parameter that [`nn::freeze`](crate::nn::freeze) has frozen. Clones are frozen too, and so are
+    /// results that are clones, such as [`to_dtype`](Tensor::to_dtype) of the same dtype; other results and
+    /// [`detach`](Tensor::detach) are not. [`requires_grad`](Tensor::requires_grad) ends it.
     ///
     /// ```
     /// use swath::prelude::*;

@@ -8,6 +8,7 @@ use swath::io::safetensors::{self, TrainingState};
 use swath::nn::{self, Embedding, Kind, Linear, Module, Sequential, Shared, Tracking, loss};
 use swath::optim::{AdamW, AdamWOptions, ClipOptions, Sgd, SgdOptions, clip_grad_norm_with};
 use swath::prelude::*;
+use swath::{AnyBackend, Device};
 
 fn model(seed: u64) -> Sequential {
     let mut rng = Rng::seed(seed);
@@ -120,6 +121,8 @@ fn the_mark_survives_what_moves_a_tensor() -> Result<()> {
     let there: Tensor<ReferenceBackend> = x.to_backend()?;
     let back: T = there.to_backend()?;
     assert!(there.is_frozen() && back.is_frozen());
+    let any: Tensor<AnyBackend> = x.to_backend()?;
+    assert!(any.to_device(Device::Reference)?.is_frozen());
     nn::to_dtype(&mut x, DType::F64)?;
     assert_eq!((x.is_frozen(), x.dtype(), x.name()), (true, DType::F64, Some("scale")));
     // Nothing is recorded for it, and its gradient is an error.
