@@ -416,7 +416,7 @@ struct Residual<B: Backend, M: Module<B>, const N: usize> {
     layers: [M; N],
     scale: Tensor<B>,
 }
-swath::module!(Residual<B, M: Module<B>, const N: usize> { layers, scale });
+swath::module!(Residual<B: Backend, M: Module<B>, const N: usize> { layers, scale });
 
 impl<B: Backend, M: Module<B>, const N: usize> Module<B> for Residual<B, M, N> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
@@ -445,7 +445,7 @@ struct Fields<B: Backend, M> {
     weight: Tensor<B>,
     inner: M,
 }
-swath::module!(Fields<B, M> where M: Visit<B> { weight, inner });
+swath::module!(Fields<B: Backend, M> where M: Visit<B> { weight, inner });
 
 struct Rows<const N: usize> {
     rows: [T; N],

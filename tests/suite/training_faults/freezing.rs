@@ -387,6 +387,26 @@ fn a_parameter_that_is_not_tracked_on_one_rank_is_an_error_on_all() {
     }
 }
 
+/// A field of counters and parameters.
+struct Counted {
+    layers: Vec<T>,
+}
+swath::module!(Counted: CpuBackend { layers: counter });
+
+#[test]
+fn parameters_in_a_field_of_counters_remain_parameters() -> Result<()> {
+    let mut model =
+        Counted { layers: vec![randn(2, 1).requires_grad(), randn(2, 2), tensor![i64; 0]] };
+    let mut kinds = Vec::new();
+    nn::for_each_tensor(&model, |_, _, kind| kinds.push(kind));
+    assert_eq!(kinds, [Kind::Parameter, Kind::Buffer, Kind::Buffer]);
+    assert_eq!(nn::freeze(&mut model, |_, _| true)?, 1);
+    let mut counters = Vec::new();
+    nn::for_each_counter(&model, |path| counters.push(path.to_owned()));
+    assert_eq!(counters, ["layers.1", "layers.2"]);
+    Ok(())
+}
+
 #[test]
 fn the_summary_marks_what_is_not_trained() -> Result<()> {
     let mut model = scale();
