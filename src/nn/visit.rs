@@ -124,7 +124,7 @@ pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     /// Computes the output followed by an activation. A module that ends in a matrix product, such
     /// as [`Linear`](super::Linear), applies the activation while the product is in the cache.
     fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
-        self.forward(x)?.activation(activation)
+        Module::forward(&activation, &self.forward(x)?)
     }
 
     /// The activation, if the module is one: [`Sequential`](super::Sequential) passes it to
