@@ -1,6 +1,7 @@
 //! [`ShardedOptimizer`]: an optimizer whose state the ranks share out.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use super::agreement::{Claim, Hash, Operation};
 use super::data_parallel::layout_of;
@@ -23,7 +24,7 @@ use crate::tensor::Tensor;
 /// parameter, and then all of them gather the new values. Parameters have the same bits as with the optimizer
 /// alone; the state takes 1/R of the memory.
 ///
-/// The formula must be element-wise, as [`Update::is_elementwise`] says: that of every optimizer of
+/// Ranks compare their options by the text that [`Debug`] gives. The formula must be element-wise, as [`Update::is_elementwise`] says: that of every optimizer of
 /// [`optim`](crate::optim) is. All ranks call [`step`](Optimizer::step) and [`state`](Optimizer::state).
 /// The state is that of the optimizer alone, so that a checkpoint can be loaded by any number of ranks.
 ///
@@ -120,11 +121,11 @@ impl<B: Backend> Visit<B> for Slices<B> {
     }
 }
 
-impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
+impl<U: Update<B> + Debug, B: Backend> ShardedOptimizer<U, B> {
     /// An optimizer of these options, without state.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] as for [`PerParameter::new`], and for a formula that is not one of elements.
+    /// [`Error::InvalidArgument`] as for [`PerParameter::new`], unless the formula is element-wise.
     pub fn new(world: &World, update: U) -> Result<Self> {
         if !update.is_elementwise() {
             let op = update.name();
@@ -140,11 +141,16 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
         self.inner.state_bytes()
     }
 
-    /// Hash of the options: of the kernels' ops, or, for a formula without kernel, of its results
-    /// for one element.
-    fn options(&self, parameters: &[(String, Tensor<B>)]) -> Result<Hash> {
-        let update = &self.inner.update().update;
-        let mut hash = Hash::new().number(self.inner.learning_rate().to_bits());
+    /// Hash of the options: of their text without addresses of functions, and, to see what functions return, of the
+    /// kernels' ops, or, for a formula without kernel, of its results for one element.
+    fn options(&mut self, parameters: &[(String, Tensor<B>)]) -> Result<Hash> {
+        let rate = self.inner.learning_rate();
+        let update = &mut self.inner.update_mut().update;
+        *update.learning_rate() = rate;
+        let text = format!("{update:?}");
+        let words = text.split([' ', ',']).filter(|word| !word.starts_with("0x"));
+        let mut hash = words.fold(Hash::new(), |hash, word| hash.bytes(word.as_bytes()));
+        hash = hash.number(update.initial_state().to_bits());
         for (path, x) in parameters {
             let step = Step { path, shape: x.shape(), number: 2 };
             if let Some(op) = update.kernel(&step) {
@@ -254,7 +260,7 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
     }
 }
 
-impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
+impl<U: Update<B> + Debug, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
         let op = Update::<B>::name(self.inner.update());
         let parameters = parameters(model);
