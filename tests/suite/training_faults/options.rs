@@ -6,9 +6,9 @@ use super::{T, randn, text};
 use crate::distributed::on_ranks;
 use swath::distributed::World;
 use swath::nn::{
-    BatchNorm1d, BatchNorm2d, BatchNormOptions, Conv2d, ConvLayerOptions, ConvTranspose1d,
-    GroupNorm, GroupNormOptions, LayerNorm, LayerNormOptions, MultiHeadAttention, RmsNorm,
-    RmsNormOptions, TransformerBlock, TransformerBlockOptions, init,
+    Activation, BatchNorm1d, BatchNorm2d, BatchNormOptions, Conv2d, ConvLayerOptions,
+    ConvTranspose1d, GroupNorm, GroupNormOptions, LayerNorm, LayerNormOptions, MultiHeadAttention,
+    RmsNorm, RmsNormOptions, TransformerBlock, TransformerBlockOptions, init,
 };
 use swath::optim::{
     self, AdamW, AdamWOptions, ClipOptions, CosineSchedule, StepSchedule, WarmupSchedule,
@@ -39,6 +39,13 @@ fn options_of_layers_are_checked_when_they_are_made() {
         refused(RmsNorm::<CpuBackend>::with_options(3, options), "eps");
         let options = TransformerBlockOptions { eps: bad, ..Default::default() };
         refused(TransformerBlock::<CpuBackend>::with_options(4, 2, options, rng), "eps");
+        if bad.is_nan() {
+            for activation in [Activation::LeakyRelu(bad), Activation::Elu(bad)] {
+                let options = TransformerBlockOptions::new().activation(activation);
+                let block = TransformerBlock::<CpuBackend>::with_options(4, 2, options, rng);
+                refused(block, "activation");
+            }
+        }
         refused(init::normal::<CpuBackend>(3, 0.0, bad, DType::F32, rng), "deviation");
         refused(init::uniform::<CpuBackend>(3, bad, DType::F32, rng), "bound");
     }
