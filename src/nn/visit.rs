@@ -30,8 +30,8 @@ pub trait Visitor<B: Backend> {
     fn leave(&mut self);
     /// Visits a tensor. Its name is the last step entered.
     fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind);
-    /// Visits a counter, a seed or the like, a buffer that a file of the model may lack. Visits a
-    /// buffer by default.
+    /// Visits a counter, a seed or the like, a buffer that a file of the model may lack. Calls
+    /// [`tensor`](Visitor::tensor) with [`Kind::Buffer`] by default.
     fn counter(&mut self, tensor: &Tensor<B>) {
         self.tensor(tensor, Kind::Buffer);
     }
