@@ -11,8 +11,9 @@
 //! | `blas-dynamic` | any of them, opened at run time | `SWATH_BLAS=PATH`, else well-known names |
 //!
 //! "As below" means at build time: in the folder `SWATH_BLAS_LIB_DIR` alone if it is set, otherwise by
-//! `pkg-config`, then on the linker's path, then among Homebrew's packages. Cargo unifies features, so two at once are no error: the first
-//! enabled one in the order of the table is the provider. `accelerate` applies to Apple's systems alone.
+//! `pkg-config`, then on the linker's path, and on macOS then among Homebrew's packages. Cargo unifies features, so two
+//! at once are no error: the first enabled one in the order of the table is the provider. `accelerate` applies to
+//! Apple's systems alone.
 //!
 //! Every library whose threads swath can control runs single-threaded: C is cut into a grid of tiles, and
 //! swath's own threads share the calls. This avoids oversubscription. The grid depends only on the shapes
@@ -86,7 +87,7 @@ impl fmt::Display for BlasInfo {
 }
 
 /// Returns the provider of matrix products in this process. The first call, or the first product, opens
-/// and tests the library. With an invalid environment variable of [`runtime`] none is opened.
+/// and tests the library. If an environment variable of [`runtime`] is invalid, no library is opened.
 ///
 /// ```
 /// println!("{}", swath::blas::info());

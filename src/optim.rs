@@ -163,7 +163,7 @@ pub trait Optimizer<B: Backend> {
     /// Restores a saved [`state`](Optimizer::state).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] names an entry that is missing, unknown, there twice, of another type or out of
+    /// [`Error::InvalidArgument`] names an entry that is missing, unknown, duplicated, of another type or out of
     /// range; the optimizer is then unchanged.
     fn load_state(&mut self, state: Vec<(String, Tensor<B>)>) -> Result<()>;
 }
@@ -195,8 +195,8 @@ pub trait Update<B: Backend> {
     /// The learning rate, for reading and writing.
     fn learning_rate(&mut self) -> &mut f64;
 
-    /// Checks the options: when the optimizer is made and, as the learning rate may have changed,
-    /// before each step.
+    /// Checks the options: when the optimizer is made, and before each step because the learning rate may have
+    /// changed.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an invalid option.
@@ -229,8 +229,8 @@ pub trait Update<B: Backend> {
         step: &Step<'_>,
     ) -> Result<Tensor<B>>;
 
-    /// True if an element's new value depends on that element alone, so that ranks can share out a parameter
-    /// ([`ShardedOptimizer`](crate::distributed::ShardedOptimizer)).
+    /// True if an element's new value depends only on that element, its gradient and its state, so that ranks can share
+    /// out a parameter ([`ShardedOptimizer`](crate::distributed::ShardedOptimizer)).
     fn is_elementwise(&self) -> bool;
 
     /// Returns the same step as an op, for backends that have a kernel for it.

@@ -257,11 +257,13 @@ impl<B: Backend> Tensor<B> {
         &mut self.data
     }
 
-    /// Replaces the leaf's graph node by a new one of the same name. Gradients of the old leaf do
-    /// not belong to the new one.
+    /// Replaces the node by a new one of the same name, of a leaf or a frozen parameter. Gradients and other handles of
+    /// the old one do not belong to the new one.
     pub(crate) fn renew_leaf(&mut self) {
-        let node = self.node.as_ref();
-        self.node = node.map(|node| GraphNode::leaf(node.name(), *node.shape(), node.dtype()));
+        self.node = self.node.as_ref().map(|node| {
+            let new = if node.is_frozen() { GraphNode::frozen } else { GraphNode::leaf };
+            new(node.name(), *node.shape(), node.dtype())
+        });
     }
 
     /// The node, if the tensor is tracked.
@@ -388,8 +390,9 @@ impl<B: Backend> Tensor<B> {
         self.node().is_some()
     }
 
-    /// True for a parameter that [`nn::freeze`](crate::nn::freeze) has frozen. Clones are frozen too; results of
-    /// operations and [`detach`](Tensor::detach) are not, and [`requires_grad`](Tensor::requires_grad) ends it.
+    /// True for a parameter that [`nn::freeze`](crate::nn::freeze) has frozen. Clones are frozen too, and so are
+    /// results that are clones, such as [`to_dtype`](Tensor::to_dtype) of the same dtype; other results and
+    /// [`detach`](Tensor::detach) are not. [`requires_grad`](Tensor::requires_grad) ends it.
     ///
     /// ```
     /// use swath::prelude::*;
@@ -487,6 +490,9 @@ impl Tensor<CpuBackend> {
         if self.is_tracked() {
             let reason = format!("the tensor of shape {} is tracked", self.shape());
             return Err(Error::InvalidArgument { op: "as_slice_mut", reason });
+        }
+        if self.data.as_slice_mut::<T>().is_ok() {
+            self.renew_leaf();
         }
         self.data.as_slice_mut::<T>()
     }

@@ -99,7 +99,7 @@ impl<B: Backend> Gradients<B> {
     /// Returns the gradient of `x`.
     ///
     /// # Errors
-    /// [`Error::NoGradient`] if `x` is not tracked or the result does not depend on it;
+    /// [`Error::NoGradient`] if `x` is not tracked, is frozen, or the result does not depend on it;
     /// [`Error::GradientNotKept`] if it is an intermediate result whose gradient was not kept.
     pub fn wrt(&self, x: &Tensor<B>) -> Result<&Tensor<B>> {
         self.get(x).ok_or_else(|| missing(x, self.pass))
@@ -226,7 +226,7 @@ pub(crate) fn missing<B: Backend>(x: &Tensor<B>, pass: Option<u32>) -> Error {
             op: node.op(),
         }
     });
-    reason_of(node, x.dtype(), x.shape(), pass.is_some())
+    reason_of(node, x.dtype(), x.shape(), x.is_frozen(), pass.is_some())
 }
 
 /// A node without a gradient.
@@ -240,10 +240,19 @@ struct Absent {
 }
 
 /// The error for a missing gradient. Not generic, so that it is compiled once, in this crate.
-fn reason_of(node: Option<Absent>, dtype: DType, shape: &Shape, after_a_pass: bool) -> Error {
+fn reason_of(
+    node: Option<Absent>,
+    dtype: DType,
+    shape: &Shape,
+    is_frozen: bool,
+    after_a_pass: bool,
+) -> Error {
     let op = "gradients";
     let Some(Absent { op: made_by, label, is_kept, is_retained_late }) = node else {
         let reason = match dtype.is_float() {
+            true if is_frozen => format!(
+                "the parameter of shape {shape} is frozen; call nn::unfreeze before using it"
+            ),
             true => format!(
                 "the {dtype} tensor of shape {shape} is not tracked; call requires_grad() before \
                  using it, and compute from it outside no_grad"

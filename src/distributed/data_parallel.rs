@@ -143,7 +143,9 @@ impl DataParallel {
     ) -> Result<Self> {
         let ranks = world.size();
         let tensors = all(model);
-        let layout = layout_of(tensors.iter()).finish();
+        let [trained, buffered] = [parameters(model).len(), buffers(model).len()];
+        let lengths = layout_of(tensors.iter()).number(trained as u64).number(buffered as u64);
+        let layout = lengths.finish();
         let proposal =
             Proposal { count: micro_batches, layout, ..Proposal::of(Operation::Broadcast) };
         let own = tensors.iter().map(|(_, x)| pack(x)).collect::<Result<_>>()?;
@@ -155,8 +157,8 @@ impl DataParallel {
             let sent = world.state().broadcast(own)?;
             let values = tensors.iter().zip(sent).map(|((_, x), sent)| unpack(x, sent));
             let mut values: Vec<Tensor<B>> = values.collect::<Result<_>>()?;
-            let mut others = values.split_off(parameters(model).len());
-            let constants = others.split_off(buffers(model).len());
+            let mut others = values.split_off(trained);
+            let constants = others.split_off(buffered);
             set_parameters(model, values)?;
             set_buffers(model, &others)?;
             set(model, &constants, is_constant)?;

@@ -1,6 +1,7 @@
 //! [`ShardedOptimizer`]: an optimizer with its state split over the ranks.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use super::agreement::{Hash, Operation, Proposal};
 use super::data_parallel::layout_of;
@@ -24,7 +25,8 @@ use crate::tensor::Tensor;
 ///
 /// The formula must be element-wise ([`Update::is_elementwise`]), as it is for every optimizer of
 /// [`optim`](crate::optim). All ranks must call [`step`](Optimizer::step) and [`state`](Optimizer::state). The state
-/// has the format of the unsharded optimizer, so any number of ranks can load a checkpoint.
+/// has the format of the unsharded optimizer, so any number of ranks can load a checkpoint. Ranks compare their options
+/// by the text that [`Debug`] gives.
 ///
 /// ```
 /// use swath::distributed::{ShardedOptimizer, World};
@@ -119,11 +121,11 @@ impl<B: Backend> Visit<B> for Slices<B> {
     }
 }
 
-impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
+impl<U: Update<B> + Debug, B: Backend> ShardedOptimizer<U, B> {
     /// Returns an optimizer with these options, without state.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] as for [`PerParameter::new`], and for a formula that is not element-wise.
+    /// [`Error::InvalidArgument`] as for [`PerParameter::new`], and unless the formula is element-wise.
     pub fn new(world: &World, update: U) -> Result<Self> {
         if !update.is_elementwise() {
             let op = update.name();
@@ -140,11 +142,16 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
         self.inner.state_bytes()
     }
 
-    /// Hashes the options: the ops of the kernels, or, for a formula without a kernel, its results for one
-    /// element.
-    fn options(&self, parameters: &[(String, Tensor<B>)]) -> Result<Hash> {
-        let update = &self.inner.update().update;
-        let mut hash = Hash::new().number(self.inner.learning_rate().to_bits());
+    /// Hashes the options: their text without addresses of functions, and, to see what functions return, the kernels'
+    /// ops or, for a formula without a kernel, its results for one element.
+    fn options(&mut self, parameters: &[(String, Tensor<B>)]) -> Result<Hash> {
+        let rate = self.inner.learning_rate();
+        let update = &mut self.inner.update_mut().update;
+        *update.learning_rate() = rate;
+        let text = format!("{update:?}");
+        let words = text.split([' ', ',']).filter(|word| !word.starts_with("0x"));
+        let mut hash = words.fold(Hash::new(), |hash, word| hash.bytes(word.as_bytes()));
+        hash = hash.number(update.initial_state().to_bits());
         for (path, x) in parameters {
             let step = Step { path, shape: x.shape(), number: 2 };
             if let Some(op) = update.kernel(&step) {
@@ -255,7 +262,7 @@ impl<U: Update<B>, B: Backend> ShardedOptimizer<U, B> {
     }
 }
 
-impl<U: Update<B>, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
+impl<U: Update<B> + Debug, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
     fn step(&mut self, model: &mut dyn Visit<B>, grads: &Gradients<B>) -> Result<()> {
         let op = Update::<B>::name(self.inner.update());
         let parameters = parameters(model);

@@ -3,8 +3,6 @@
 //! A frozen parameter has a node, like a tracked one, so that its handles stay tied and keep the
 //! mark in clones; but operations on it are not recorded.
 
-use std::collections::HashSet;
-
 use super::{Kind, Visit, for_each_tensor_mut};
 use crate::autodiff::gradients::{IdMap, IdSet};
 use crate::backend::Backend;
@@ -71,8 +69,9 @@ fn set<B: Backend>(
     frozen: bool,
     mut selects: impl FnMut(&str, &Shape) -> bool,
 ) -> Result<usize> {
-    // A parameter that is neither tracked nor frozen has no id.
-    let (mut ids, mut paths) = (IdSet::default(), HashSet::new());
+    // A parameter that is neither tracked nor frozen has no id. A `Shared` part is visited at one address.
+    let (mut ids, mut addresses) = (IdSet::default(), IdSet::default());
+    let address = |x: &Tensor<B>| std::ptr::from_ref(x).addr() as u64;
     for_each_tensor_mut(model, |path, x, kind| {
         if kind == Kind::Buffer || !selects(path, x.shape()) {
             return Ok(());
@@ -82,17 +81,17 @@ fn set<B: Backend>(
             return Err(not_a_leaf(op, path));
         }
         match x.identity() {
-            Some(id) => ids.extend([id]),
-            None => paths.extend([path.to_owned()]),
-        }
+            Some(id) => ids.insert(id),
+            None => addresses.insert(address(x)),
+        };
         Ok(())
     })?;
     let mut done: IdMap<Tensor<B>> = IdMap::default();
-    for_each_tensor_mut(model, |path, x, kind| {
+    for_each_tensor_mut(model, |_, x, _| {
         let id = x.identity();
         let is_selected = match id {
             Some(id) => ids.contains(&id),
-            None => kind == Kind::Parameter && paths.contains(path),
+            None => addresses.contains(&address(x)),
         };
         if !is_selected || x.is_frozen() == frozen && id.is_some() {
             return Ok(());
@@ -108,7 +107,7 @@ fn set<B: Backend>(
         done.extend(id.map(|id| (id, x.clone())));
         Ok(())
     })?;
-    Ok(ids.len() + paths.len())
+    Ok(ids.len() + addresses.len())
 }
 
 /// True for a parameter that optimizers update, false for a buffer and a frozen parameter.

@@ -14,6 +14,7 @@ use std::cell::RefCell;
 use super::visit::{Kind, Path, Visit, Visitor};
 use crate::backend::Backend;
 use crate::error::Error;
+use crate::ops::Activation;
 use crate::tensor::Tensor;
 
 /// The identity of a part of a model: its address and type.
@@ -36,8 +37,29 @@ thread_local! {
     static FAILED: RefCell<Option<(PartId, Error)>> = const { RefCell::new(None) };
 }
 
+/// The part that returned `error`, if the model can be searched for it.
+fn failed(error: &Error) -> Option<PartId> {
+    // Visiting makes tensors of counters, which a device that fails may refuse.
+    let can_visit = !matches!(error.root(), Error::Device { .. } | Error::OutOfMemory { .. });
+    // There is no note in destructors of thread-local values that outlive it.
+    let noted = FAILED.try_with(|noted| noted.borrow().clone()).ok().flatten();
+    noted.filter(|(_, noted)| can_visit && noted == error).map(|(id, _)| id)
+}
+
+/// True if `error` is that of an activation which follows `layer`, and is no part of it.
+pub(super) fn is_of_activation_after<B: Backend>(
+    layer: &(impl Visit<B> + ?Sized),
+    error: &Error,
+) -> bool {
+    let failed = failed(error).filter(|id| id.type_name == type_name::<Activation>());
+    failed.is_some_and(|id| path_of(layer, id).is_none())
+}
+
 /// Puts the path of the part that returned `error` in front of it: [`Error::In`]. Returns `error` unchanged if that
 /// is `part` itself or is not known, as for errors that arise between layers.
+///
+/// The part is known by its last error on this thread: an error that is dealt with names the path of a later, equal one
+/// that no part returned.
 ///
 /// [`Module::call`](super::Module::call) and [`Sequential`](super::Sequential) do this. A model with
 /// another signature does it itself:
@@ -68,15 +90,11 @@ thread_local! {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn locate<B: Backend>(part: &(impl Visit<B> + ?Sized), error: Error) -> Error {
-    let failed = FAILED.take().filter(|(_, noted)| *noted == error);
-    // Visiting makes tensors of counters, which a device that fails may refuse.
-    let can_visit = !matches!(error.root(), Error::Device { .. } | Error::OutOfMemory { .. });
-    let path = failed.filter(|_| can_visit).and_then(|(id, _)| path_of(part, id));
-    let error = match path {
+    let error = match failed(&error).and_then(|id| path_of(part, id)) {
         Some(path) if !path.is_empty() => error.within(&path),
         _ => error,
     };
-    FAILED.set(Some((PartId::of(part), error.clone())));
+    _ = FAILED.try_with(|noted| noted.replace(Some((PartId::of(part), error.clone()))));
     error
 }
 

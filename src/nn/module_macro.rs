@@ -4,10 +4,10 @@
 /// `skip`, the fields without tensors. All fields must be named: a forgotten one is the compile error
 /// ``missing field `bias` ``.
 ///
-/// A tensor without a role is a parameter while it is tracked, and else a buffer. In a field with the role
+/// A tensor without a role is a parameter if it is tracked or frozen, and otherwise a buffer. In a field with the role
 /// `parameter`, a tensor of floats that is neither tracked nor frozen is an error of
 /// [`Optimizer::step`](crate::optim::Optimizer::step), instead of being left untrained. A file may
-/// lack the fields with the role `counter`.
+/// lack the buffers in fields with the role `counter`.
 ///
 /// ```
 /// use swath::prelude::*;
@@ -102,11 +102,11 @@ macro_rules! __module {
     (@backend $Name:ident $all:tt : $B:ty { $($fields:tt)* }) => {
         $crate::__module!(@where $Name $all [$B] [] { $($fields)* });
     };
-    (@backend $Name:ident [[$B:ident $same:ident] $($all:tt)*] where $($rest:tt)*) => {
-        $crate::__module!(@where $Name [[$B $B: $crate::Backend] $($all)*] [$B] [] $($rest)*);
+    (@backend $Name:ident [[$B:ident $same:ident $(: $bound:path)?] $($all:tt)*] where $($rest:tt)*) => {
+        $crate::__module!(@where $Name [[$B $B: $crate::Backend $(+ $bound)?] $($all)*] [$B] [] $($rest)*);
     };
-    (@backend $Name:ident [[$B:ident $same:ident] $($all:tt)*] { $($fields:tt)* }) => {
-        $crate::__module!(@where $Name [[$B $B: $crate::Backend] $($all)*] [$B] [] { $($fields)* });
+    (@backend $Name:ident [[$B:ident $same:ident $(: $bound:path)?] $($all:tt)*] { $($fields:tt)* }) => {
+        $crate::__module!(@where $Name [[$B $B: $crate::Backend $(+ $bound)?] $($all)*] [$B] [] { $($fields)* });
     };
 
     (@where $Name:ident [$([$P:ident $($declared:tt)+])*] [$B:ty] [$($clause:tt)*] {
@@ -151,5 +151,10 @@ macro_rules! __module {
     };
     (@visit $visit:ident [counter] $B:ty, $part:expr, $visitor:ident) => {
         $crate::nn::Visit::<$B>::$visit($part, &mut $crate::nn::role::Counters(&mut *$visitor));
+    };
+    (@visit $visit:ident [$role:ident] $($rest:tt)*) => {
+        compile_error!(concat!(
+            "module!: unknown role `", stringify!($role), "`, expected `parameter` or `counter`",
+        ));
     };
 }

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 #[derive(Debug)]
 pub struct Parameters<V>(pub V);
 
-/// Visits tensors as counters.
+/// Visits buffers as counters, and parameters as they are.
 #[derive(Debug)]
 pub struct Counters<V>(pub V);
 
@@ -69,5 +69,8 @@ macro_rules! visitors {
 }
 visitors! {
     Parameters: |visitor, x, kind| visitor.tensor(x, declared(x.dtype(), kind));
-    Counters: |visitor, x, _kind| visitor.counter(x);
+    Counters: |visitor, x, kind| match kind {
+        Kind::Parameter => visitor.tensor(x, kind),
+        Kind::Buffer => visitor.counter(x),
+    };
 }

@@ -1,10 +1,11 @@
 //! [`Sequential`], and functions as modules.
 
+use super::locate::is_of_activation_after;
 use super::visit::with_number;
 use super::{Module, PartId, Visit, Visitor, VisitorMut, locate};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::Activation;
 use crate::tensor::Tensor;
 
@@ -65,7 +66,14 @@ impl<B: Backend> Sequential<B> {
                 Some(activation) => (layer.forward_then(&x, activation), after),
                 None => (layer.forward(&x), rest),
             };
-            let located = |error| with_number(index, |name| locate(&**layer, error).within(name));
+            let within =
+                |index, error: Error| locate(self, with_number(index, |name| error.within(name)));
+            let located = |error| match next.is_some() && is_of_activation_after(&**layer, &error) {
+                false => within(index, locate(&**layer, error)),
+                true if after.len() < rest.len() => within(index + 1, error),
+                // That of the caller.
+                true => error,
+            };
             (x, left) = (y.map_err(located)?, after);
         }
         match last {
@@ -88,11 +96,11 @@ impl<B: Backend> Visit<B> for Sequential<B> {
 
 impl<B: Backend> Module<B> for Sequential<B> {
     fn forward(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        self.run(x, None).map_err(|error| locate(self, error))
+        self.run(x, None)
     }
 
     fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
-        self.run(x, Some(activation)).map_err(|error| locate(self, error))
+        self.run(x, Some(activation))
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::Activation;
 use crate::options::setters;
 use crate::rng::Rng;
@@ -111,7 +111,7 @@ impl<B: Backend> TransformerBlock<B> {
     /// Creates a block with default options.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless `heads` divides `width`.
+    /// [`Error::InvalidArgument`] unless `heads` divides `width`.
     pub fn new(width: usize, heads: usize, rng: &mut Rng) -> Result<Self> {
         TransformerBlock::with_options(width, heads, TransformerBlockOptions::default(), rng)
     }
@@ -119,8 +119,8 @@ impl<B: Backend> TransformerBlock<B> {
     /// Creates a block with options.
     ///
     /// # Errors
-    /// As for [`TransformerBlock::new`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument)
-    /// unless `0 <= dropout < 1`, and `eps` is finite and at least 0.
+    /// As for [`TransformerBlock::new`]; [`Error::InvalidArgument`] unless `0 <= dropout < 1`, and `eps` is finite and
+    /// at least 0, and if the number of the activation is NaN.
     pub fn with_options(
         width: usize,
         heads: usize,
@@ -129,6 +129,12 @@ impl<B: Backend> TransformerBlock<B> {
     ) -> Result<Self> {
         let TransformerBlockOptions { hidden, activation, causal, dropout, eps, bias, dtype } =
             options;
+        if let Activation::LeakyRelu(a) | Activation::Elu(a) = activation
+            && a.is_nan()
+        {
+            let reason = format!("the number of an activation must not be NaN, got {activation:?}");
+            return Err(Error::InvalidArgument { op: "transformer_block", reason });
+        }
         let hidden = hidden.unwrap_or(width.saturating_mul(4));
         let attention = MultiHeadAttentionOptions { causal, dropout, bias, dtype };
         let norm = LayerNormOptions { weight: true, bias, eps, dtype };

@@ -30,8 +30,8 @@ pub trait Visitor<B: Backend> {
     fn leave(&mut self);
     /// Visits a tensor. Its name is the last step entered.
     fn tensor(&mut self, tensor: &Tensor<B>, kind: Kind);
-    /// Visits a counter, a seed or the like, a buffer that a file of the model may lack. Visits a
-    /// buffer by default.
+    /// Visits a counter, a seed or the like, a buffer that a file of the model may lack. Calls
+    /// [`tensor`](Visitor::tensor) with [`Kind::Buffer`] by default.
     fn counter(&mut self, tensor: &Tensor<B>) {
         self.tensor(tensor, Kind::Buffer);
     }
@@ -124,7 +124,7 @@ pub trait Module<B: Backend>: Visit<B> + Send + Sync {
     /// Computes the output followed by an activation. A module that ends in a matrix product, such
     /// as [`Linear`](super::Linear), applies the activation while the product is in the cache.
     fn forward_then(&self, x: &Tensor<B>, activation: Activation) -> Result<Tensor<B>> {
-        self.forward(x)?.activation(activation)
+        Module::forward(&activation, &self.forward(x)?)
     }
 
     /// The activation, if the module is one: [`Sequential`](super::Sequential) passes it to

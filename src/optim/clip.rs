@@ -112,9 +112,21 @@ impl<B: Backend> Tensor<B> {
             );
             return Err(invalid(reason));
         }
-        let factor = options.max_norm / (norm + if norm < 1e-6 { 1e-6 * norm } else { 1e-6 });
+        let divisor = norm + if norm < 1e-6 { 1e-6 * norm } else { 1e-6 };
+        let factor = options.max_norm / divisor;
         if norm.is_finite() && factor < 1.0 {
-            leaves.iter().try_for_each(|x| grads.scale_wrt(x, factor))?;
+            // A factor that the dtype cannot hold is applied as two, the first of which rounds nothing.
+            let first = match factor >= f32::MIN_POSITIVE.into() {
+                true => 1.0,
+                false => {
+                    let half = (options.max_norm.log2() - divisor.log2()) / 2.0;
+                    2f64.powi(half.max(-1000.0) as i32)
+                }
+            };
+            let factors = [first, options.max_norm / (divisor * first)];
+            for factor in factors.into_iter().filter(|&factor| factor != 1.0) {
+                leaves.iter().try_for_each(|x| grads.scale_wrt(x, factor))?;
+            }
         }
         Ok(norm)
     }

@@ -93,10 +93,10 @@ impl<U: Update<B>, B: Backend> PerParameter<U, B> {
         &mut self.update
     }
 
-    /// Fails if the options are invalid with this learning rate.
+    /// Fails if the options are invalid with this learning rate, and leaves them unchanged.
     fn set_checked(&mut self, rate: f64) -> Result<()> {
-        *self.update.learning_rate() = rate;
-        self.update.check()
+        let before = std::mem::replace(self.update.learning_rate(), rate);
+        self.update.check().inspect_err(|_| *self.update.learning_rate() = before)
     }
 }
 

@@ -89,7 +89,7 @@ pub struct WarmupSchedule<S> {
 }
 
 impl<S: Schedule> WarmupSchedule<S> {
-    /// Creates a schedule whose rates optimizers accept, if those of `then` are.
+    /// Creates a schedule whose rates optimizers accept if they accept all of `then`, of which the first is checked.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless the first rate of `then` is
@@ -127,7 +127,7 @@ pub struct StepSchedule {
 }
 
 impl StepSchedule {
-    /// Creates a schedule whose rates optimizers accept.
+    /// Creates a schedule whose rates optimizers accept, unless a factor above 1 makes later ones infinite.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless rate and factor are finite

@@ -118,7 +118,9 @@ impl<B: Backend> Tensor<B> {
             );
             return Err(Error::InvalidArgument { op, reason });
         }
-        Tensor::assign(op, self.data_mut(), items.as_ref(), source)
+        Tensor::assign(op, self.data_mut(), items.as_ref(), source)?;
+        self.renew_leaf();
+        Ok(())
     }
 
     fn assign(

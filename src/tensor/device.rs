@@ -40,7 +40,7 @@ impl Tensor<AnyBackend> {
             let reason = "the tensor is tracked; detach it first".to_owned();
             return Err(Error::InvalidArgument { op: "to_device", reason });
         }
-        AnyBackend::to_device(self.data(), device).map(Tensor::from_data)
+        Ok(Tensor::from_data(AnyBackend::to_device(self.data(), device)?).marked_like(self))
     }
 }
 

@@ -19,7 +19,8 @@ macro_rules! assignments {
         /// The storage is overwritten if no other tensor shares it, such as a clone, a view, or the
         /// operand of a recorded operation; else the values are copied to new storage, which
         /// [`runtime::info`](crate::runtime::info) counts. The operand broadcasts to this tensor's
-        /// shape. Changes in place are not recorded, so a tracked tensor or operand is an error.
+        /// shape. Changes in place are not recorded, so a tracked tensor or operand is an error. A frozen
+        /// parameter is then no longer tied to its clones.
         impl<B: Backend> Tensor<B> {
             $(
                 $(#[$doc])*
@@ -109,11 +110,13 @@ impl<B: Backend> Tensor<B> {
             if other.dtype() != x.dtype() {
                 let y = Tensor::binary_body(op, Input::Ref(x), rhs)?;
                 y.check_dtype(name, x.dtype())?;
-                *x = y;
+                *x = y.marked_like(x);
                 return Ok(());
             }
         }
         check_operands(name, &Input::Ref(x), &rhs, |dtype, shape| check_binary(op, dtype, shape))?;
-        B::binary_assign(op, x.data_mut(), rhs.broadcast(&shape)?)
+        B::binary_assign(op, x.data_mut(), rhs.broadcast(&shape)?)?;
+        x.renew_leaf();
+        Ok(())
     }
 }

@@ -25,6 +25,10 @@ use super::elementwise::check_scalar;
 /// float types up to 64 bits, `f16` or `bf16`. A scalar takes the dtype of the tensor, in which it must be representable if that is an
 /// integer type: see [`add_scalar`](Tensor::add_scalar). Sealed.
 ///
+/// On the left of an operator a number is an `f64` or an `i64`: instead of `2.0f32 * &x`, which does not compile, write
+/// `2.0 * &x` or `&x * 2.0f32`. With more types there, the compiler could not infer that of a literal in
+/// `(2.0 * &x).exp()`.
+///
 /// ```
 /// use swath::prelude::*;
 /// let a = tensor![i64; 1, 2, 3];

@@ -1,9 +1,10 @@
-//! Destructors that panic, and products in destructors of thread-local values.
+//! Destructors that panic; products, and layers that fail, in destructors of thread-local values.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use swath::nn::{Linear, Module, Sequential};
 use swath::prelude::*;
 
 type T = Tensor<CpuBackend>;
@@ -66,7 +67,14 @@ fn a_panic_in_a_destructor_leaks_no_later_graph() {
     }
 }
 
-/// Multiplies and convolves when its thread ends.
+/// The error of a layer, with its path.
+fn failure() -> String {
+    let layer = Linear::new(3, 2, &mut Rng::seed(1)).unwrap();
+    let model: Sequential = Sequential::new().push(layer);
+    model.forward(&T::ones((1, 4), DType::F32).unwrap()).unwrap_err().to_string()
+}
+
+/// Multiplies, convolves and fails when its thread ends.
 struct AtExit(Arc<AtomicUsize>);
 
 impl Drop for AtExit {
@@ -80,6 +88,8 @@ impl Drop for AtExit {
         };
         let sum = work().unwrap();
         assert_eq!(sum, (16 * 300 + 3 * 36 * 18) as f32);
+        let error = failure();
+        assert!(error.contains("linear: 3 inputs expected, found 4"), "{error}");
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -89,21 +99,24 @@ thread_local! {
 }
 
 #[test]
-fn products_work_while_a_thread_ends() {
+fn products_and_errors_work_while_a_thread_ends() {
     let count = Arc::new(AtomicUsize::new(0));
     for uses_products_first in [true, false] {
         let mine = Arc::clone(&count);
         let ends = std::thread::spawn(move || {
             let register = || _ = LATE.with(|late| late.set(AtExit(mine)).is_ok());
-            // Values are destroyed in the order or against the order of their first use.
-            if uses_products_first {
+            let use_products = || {
                 let x = T::ones((40, 40), DType::F32).unwrap();
                 x.matmul(&x).unwrap();
+                assert!(failure().starts_with("in `0`"));
+            };
+            // Values are destroyed in the order or against the order of their first use.
+            if uses_products_first {
+                use_products();
                 register();
             } else {
                 register();
-                let x = T::ones((40, 40), DType::F32).unwrap();
-                x.matmul(&x).unwrap();
+                use_products();
             }
         });
         ends.join().unwrap();

@@ -195,9 +195,10 @@ fn an_owned_operand_that_nothing_shares_gives_its_memory() -> Result<()> {
     assert_eq!((address(&y)?, bits(&y)?), (at, expected));
     // A view of a part is not overwritten, nor is an operand that broadcasts.
     let b = numbers(1000, DType::F32, 3)?;
+    let whole = bits(&b)?;
     let expected = bits(&a.narrow(0, 5, 900)?.zip_with(&b.narrow(0, 7, 900)?, Mixed)?)?;
     let y = a.narrow(0, 5, 900)?.zip_with(b.narrow(0, 7, 900)?, Mixed)?;
-    assert_eq!(bits(&y)?, expected);
+    assert_eq!((bits(&y)?, bits(&b)?), (expected, whole));
     let row = numbers(40, DType::F32, 2)?;
     let expected = bits(&a.reshape((25, 40))?.zip_with(&row, Mixed)?)?;
     assert_eq!(bits(&a.reshape((25, 40))?.zip_with(row, Mixed)?)?, expected);

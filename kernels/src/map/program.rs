@@ -21,6 +21,9 @@ use crate::simd::{self, Float, MAX_LANES, Task};
 /// [`map_with`]. It is compiled for every instruction set and runs on the level of
 /// [`isa`](crate::isa).
 ///
+/// It is a trait of its own, and not `pulp::WithSimd`, because it has a method for each of the two element types, a name
+/// for errors, and no loop: the vectors of a slice and its tail are handled by this crate.
+///
 /// Mark both methods, and functions on vectors that they call, `#[inline(always)]`: only then are
 /// they compiled with the level's instructions.
 ///

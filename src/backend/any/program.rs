@@ -13,8 +13,8 @@ use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::{CpuBackend, ReferenceBackend};
 
-/// A backend that can be asked for a [`SimdOp`]. The CPU computes it, [`AnyBackend`] on tensors of
-/// the CPU; on other backends it is [`Error::Unsupported`], which is what the trait provides.
+/// A backend that accepts a [`SimdOp`]. [`CpuBackend`] computes it, and [`AnyBackend`] does for tensors on the CPU;
+/// other backends return [`Error::Unsupported`], the trait's default.
 pub trait SimdBackend: Backend {
     /// Applies an operation to operands of one shape and dtype, numbers among them, of which one at
     /// least is a tensor. The result is computed in the memory of an operand that is owned,

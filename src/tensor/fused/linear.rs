@@ -41,7 +41,7 @@ impl<B: Backend> Tensor<B> {
     /// The bits are those of [`linear`](Tensor::linear) followed by the function, except that
     /// 16-bit floats are rounded once, at the end. The function is applied to tiles of the product
     /// that are still in the cache. `x · weightᵀ + bias` is kept only if the gradient needs it,
-    /// which is the case for gelu and silu but not for relu, sigmoid and tanh. Activations without an
+    /// which is the case for every activation but relu, relu6, sigmoid and tanh. Activations without an
     /// [`Activation::op`] are computed after the layer.
     ///
     /// ```

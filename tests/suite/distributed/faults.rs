@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{T, on_ranks};
 use swath::distributed::{DataParallel, Transport, World};
-use swath::nn::{Linear, Module};
+use swath::nn::{self, Linear, Module};
 use swath::prelude::*;
 
 fn model(outputs: usize) -> Linear {
@@ -33,6 +33,20 @@ fn expect<R: std::fmt::Debug>(found: &[Result<R>], text: &str) {
 fn other_shapes_of_parameters() {
     let found = on_ranks(3, |world| {
         DataParallel::new(&world, &mut model(2 + world.rank() / 2), 4).map(drop)
+    });
+    expect(
+        &found,
+        "rank 2: it differs from rank 0 in the names, shapes, dtypes or number of the tensors, in broadcast",
+    );
+}
+
+/// The tensors that are exchanged have the same order, those that are trained are others.
+#[test]
+fn other_frozen_parameters() {
+    let found = on_ranks(3, |world| {
+        let mut model = model(2);
+        nn::freeze(&mut model, |path, _| path == "bias" && world.rank() == 2)?;
+        DataParallel::new(&world, &mut model, 4).map(drop)
     });
     expect(
         &found,

@@ -1,5 +1,7 @@
 //! Optimizers whose state the ranks share out.
 
+use std::fmt::Debug;
+
 use super::{T, on_ranks};
 use swath::distributed::{ShardedOptimizer, World};
 use swath::optim::{
@@ -61,7 +63,7 @@ fn values(state: &State) -> Vec<(String, Vec<usize>, DType, Vec<f64>)> {
 
 /// Trains with one optimizer, and with its state shared out on several numbers of ranks: after two steps a new
 /// number of ranks loads the state and takes two more.
-fn compare<U: Update<CpuBackend> + Clone + Sync>(
+fn compare<U: Update<CpuBackend> + Clone + Debug + Sync>(
     alone: impl Fn() -> Box<dyn Optimizer<CpuBackend>>,
     update: U,
 ) {
@@ -189,16 +191,60 @@ fn other_options_on_one_rank() {
         let rms_prop = RmsPropOptions { eps: 1e-8 * (1.0 + own), ..Default::default() };
         let momentum = RmsPropOptions { momentum: own, ..Default::default() };
         let lion = LionOptions { betas: [0.9, own], ..Default::default() };
+        let direction = LionOptions { betas: [0.9 - 0.1 * own, 0.99], ..Default::default() };
+        let adagrad = AdagradOptions { initial_accumulator: own, ..Default::default() };
         Ok::<_, Error>([
             ShardedOptimizer::new(&world, adamw)?.step(&mut model, &gradients),
             ShardedOptimizer::new(&world, rms_prop)?.step(&mut model, &gradients),
             ShardedOptimizer::new(&world, momentum)?.step(&mut model, &gradients),
             ShardedOptimizer::new(&world, lion)?.step(&mut model, &gradients),
+            ShardedOptimizer::new(&world, direction)?.step(&mut model, &gradients),
+            ShardedOptimizer::new(&world, adagrad)?.step(&mut model, &gradients),
         ])
     }) {
         for result in result.unwrap() {
             assert!(matches!(result, Err(Error::Mismatch { rank: 1, .. })), "{result:?}");
         }
+    }
+}
+
+/// The learning rate of the options is that of the last step; only that of the next one counts.
+#[test]
+fn the_learning_rate_to_come_is_compared() {
+    for result in on_ranks(2, |world| {
+        let mut model = Model::new()?;
+        let gradients = model.gradients()?;
+        let learning_rate = if world.rank() == 0 { 0.1 } else { 0.2 };
+        let options = LionOptions { learning_rate, ..Default::default() };
+        let mut optimizer = ShardedOptimizer::new(&world, options)?;
+        optimizer.set_learning_rate(0.1);
+        optimizer.step(&mut model, &gradients)
+    }) {
+        result.unwrap();
+    }
+}
+
+#[test]
+fn a_state_that_one_rank_refuses_leaves_its_optimizer_as_it_was() {
+    for result in on_ranks(2, |world| {
+        let mut model = Model::new()?;
+        let mut optimizer = ShardedOptimizer::new(&world, AdamWOptions::default())?;
+        let gradients = model.gradients()?;
+        optimizer.step(&mut model, &gradients)?;
+        let mut state = optimizer.state()?;
+        if world.rank() == 1 {
+            for (name, x) in &mut state {
+                if name == "learning_rate" {
+                    *x = x.neg()?;
+                }
+            }
+            let error = optimizer.load_state(state).unwrap_err();
+            assert!(error.to_string().contains("learning_rate"), "{error}");
+        }
+        let gradients = model.gradients()?;
+        optimizer.step(&mut model, &gradients)
+    }) {
+        result.unwrap();
     }
 }
 

@@ -8,6 +8,7 @@ use swath::io::safetensors::{self, TrainingState};
 use swath::nn::{self, Embedding, Kind, Linear, Module, Sequential, Shared, Tracking, loss};
 use swath::optim::{AdamW, AdamWOptions, ClipOptions, Sgd, SgdOptions, clip_grad_norm_with};
 use swath::prelude::*;
+use swath::{AnyBackend, Device};
 
 fn model(seed: u64) -> Sequential {
     let mut rng = Rng::seed(seed);
@@ -120,12 +121,16 @@ fn the_mark_survives_what_moves_a_tensor() -> Result<()> {
     let there: Tensor<ReferenceBackend> = x.to_backend()?;
     let back: T = there.to_backend()?;
     assert!(there.is_frozen() && back.is_frozen());
+    let any: Tensor<AnyBackend> = x.to_backend()?;
+    assert!(any.to_device(Device::Reference)?.is_frozen());
     nn::to_dtype(&mut x, DType::F64)?;
     assert_eq!((x.is_frozen(), x.dtype(), x.name()), (true, DType::F64, Some("scale")));
     // Nothing is recorded for it, and its gradient is an error.
     assert!(!x.exp()?.is_tracked());
     let grads = name.square()?.sum(None, false)?.backward()?;
-    assert!(grads.get(&x).is_none() && grads.wrt(&x).is_err());
+    assert!(grads.get(&x).is_none());
+    let reason = "the parameter of shape [3] is frozen; call nn::unfreeze before using it";
+    assert_eq!(text(grads.wrt(&x)), format!("gradients: {reason}"));
     let again = x.requires_grad();
     assert!(again.is_tracked() && !again.is_frozen());
     assert_eq!(again.name(), Some("scale"));
@@ -247,6 +252,67 @@ fn tied_parameters_are_frozen_together_and_stay_tied() -> Result<()> {
     Ok(())
 }
 
+/// What changes a tensor in place, to `[10, 20]`.
+const CHANGES: [fn(&mut T) -> Result<()>; 3] = [
+    |x| x.mul_assign(10.0),
+    |x| x.set_slice(s![..], &tensor![10.0, 20.0]),
+    |x| x.as_slice_mut::<f32>().map(|values| values.copy_from_slice(&[10.0, 20.0])),
+];
+
+#[test]
+fn a_frozen_parameter_that_is_changed_in_place_is_no_longer_tied() -> Result<()> {
+    let folder = Scratch::new("untied");
+    for change in CHANGES {
+        let mut first = T::var("w", tensor![1.0, 2.0].data().clone());
+        nn::freeze(&mut first, |_, _| true)?;
+        let mut second = first.clone();
+        // In memory of its own, which `as_slice_mut` asks for.
+        let values = [(String::new(), tensor![1.0, 2.0])];
+        safetensors::restore_module(&mut second, values.into_iter().collect())?;
+        change(&mut second)?;
+        assert_eq!((second.is_frozen(), second.name()), (true, Some("w")));
+        let expected = [("0".to_owned(), vec![1.0, 2.0]), ("1".to_owned(), vec![10.0, 20.0])];
+
+        let mut model = vec![first, second];
+        assert_eq!(nn::summary(&model).frozen(), 4);
+        safetensors::save_module(folder.file(), &model)?;
+        safetensors::load_module(folder.file(), &mut model)?;
+        assert_eq!(values_and_marks(&model), (expected.to_vec(), 2));
+        nn::to_dtype(&mut model, DType::F64)?;
+        assert_eq!(values_and_marks(&model), (expected.to_vec(), 2));
+        assert_eq!(nn::unfreeze(&mut model, |path, _| path == "1")?, 1);
+        assert_eq!(values_and_marks(&model), (expected.to_vec(), 1));
+    }
+    // A product with another dtype, and a change that is refused.
+    let mut first = tensor![1.0, 2.0].requires_grad();
+    nn::freeze(&mut first, |_, _| true)?;
+    let mut second = first.clone();
+    second.mul_assign(&tensor![1.0, 0.0].gt(0.5)?)?;
+    assert!(second.is_frozen());
+    let mut tied = vec![first.clone(), first];
+    assert!(tied[1].mul_assign(randn(3, 1)).is_err() && tied[1].as_slice_mut::<f32>().is_err());
+    assert!(tied[1].set_slice(s![..], randn(3, 1)).is_err());
+    assert_eq!(nn::unfreeze(&mut tied, |_, _| true)?, 1);
+    Ok(())
+}
+
+fn values_and_marks(model: &dyn nn::Visit<CpuBackend>) -> (Vec<(String, Vec<f64>)>, usize) {
+    (values(model), frozen(model).len())
+}
+
+#[test]
+fn a_shared_parameter_that_is_not_tracked_counts_once() -> Result<()> {
+    let shared = Shared::new(Linear::new(3, 2, &mut Rng::seed(1))?);
+    shared.write().weight = randn((2, 3), 5);
+    let mut model = vec![shared.clone(), shared.clone()];
+    assert_eq!(nn::freeze(&mut model, |path, _| path.ends_with("weight"))?, 1);
+    assert!(shared.read().weight.is_frozen());
+    shared.write().weight = randn((2, 3), 5);
+    assert_eq!(nn::unfreeze(&mut model, |path, _| path == "1.weight")?, 1);
+    assert!(shared.read().weight.is_tracked());
+    Ok(())
+}
+
 /// A layer of which one field is declared, and one is not.
 struct Scale<B: Backend> {
     factors: Vec<Option<Tensor<B>>>,
@@ -319,6 +385,26 @@ fn a_parameter_that_is_not_tracked_on_one_rank_is_an_error_on_all() {
     for other in [&found[0], &found[2]] {
         assert!(matches!(other, Err(Error::Mismatch { rank: 1, .. })), "{found:?}");
     }
+}
+
+/// A field of counters and parameters.
+struct Counted {
+    layers: Vec<T>,
+}
+swath::module!(Counted: CpuBackend { layers: counter });
+
+#[test]
+fn parameters_in_a_field_of_counters_remain_parameters() -> Result<()> {
+    let mut model =
+        Counted { layers: vec![randn(2, 1).requires_grad(), randn(2, 2), tensor![i64; 0]] };
+    let mut kinds = Vec::new();
+    nn::for_each_tensor(&model, |_, _, kind| kinds.push(kind));
+    assert_eq!(kinds, [Kind::Parameter, Kind::Buffer, Kind::Buffer]);
+    assert_eq!(nn::freeze(&mut model, |_, _| true)?, 1);
+    let mut counters = Vec::new();
+    nn::for_each_counter(&model, |path| counters.push(path.to_owned()));
+    assert_eq!(counters, ["layers.1", "layers.2"]);
+    Ok(())
 }
 
 #[test]
