@@ -395,7 +395,8 @@ fn snippets_of_the_translation_page_are_run() {
     let snippets = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).filter(is_code);
     let mut count = 0;
     for snippet in snippets {
-        assert!(blocks.contains(snippet), "{snippet} is in no code block");
+        // A bar would end the cell.
+        assert!(blocks.contains(&snippet.replace("\\|", "|")), "{snippet} is in no code block");
         count += 1;
     }
     assert!(count > 100, "{count} snippets");
