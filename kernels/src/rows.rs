@@ -22,7 +22,7 @@ mod layer_norm;
 mod rms_norm;
 mod softmax;
 
-pub(crate) use columns::{LogSumExpColumns, SoftmaxColumns, SoftmaxGradColumns};
+pub(crate) use columns::{SoftmaxColumns, SoftmaxGradColumns};
 pub use cross_entropy::CrossEntropyRows;
 pub(crate) use cross_entropy::{CrossEntropyGradTask, CrossEntropyTask};
 pub use cross_entropy_columns::CrossEntropyColumns;

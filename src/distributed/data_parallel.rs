@@ -148,7 +148,8 @@ impl DataParallel {
         let layout = lengths.finish();
         let proposal =
             Proposal { count: micro_batches, layout, ..Proposal::of(Operation::Broadcast) };
-        let own = tensors.iter().map(|(_, x)| pack(x)).collect::<Result<_>>()?;
+        let own = tensors.iter().map(|(_, x)| pack(x)).collect::<Result<_>>();
+        let own = world.state().or_report(own)?;
         world.state().agree(&proposal)?;
         if ranks > micro_batches {
             return Err(Error::TooManyRanks { ranks, micro_batches });

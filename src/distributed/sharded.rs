@@ -272,10 +272,7 @@ impl<U: Update<B> + Debug, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
                 options = Err(error);
             }
         });
-        if options.is_err() {
-            self.world.state().report_failure();
-        }
-        let options = options?;
+        let options = self.world.state().or_report(options)?;
         let proposal = Proposal {
             layout: layout_of(parameters.iter()).finish(),
             value: options.finish(),
@@ -283,22 +280,22 @@ impl<U: Update<B> + Debug, B: Backend> Optimizer<B> for ShardedOptimizer<U, B> {
         };
         self.world.state().agree(&proposal)?;
         let shapes = &mut self.inner.update_mut().shapes;
-        for (path, x) in &parameters {
-            // All ranks have the same shapes and state, so all of them fail here or none.
+        let mut known = parameters.iter().map(|(path, x)| {
             let known = *shapes.entry(path.clone()).or_insert(*x.shape());
-            if known != *x.shape() {
-                let reason =
-                    format!("`{path}` has shape {}, but its state has shape {known}", x.shape());
-                return Err(Error::InvalidArgument { op, reason });
+            if known == *x.shape() {
+                return Ok(());
             }
-        }
-        let own = self.own_step(&parameters, grads);
-        match &own {
-            Ok(_) => self.world.state().agree(&proposal)?,
-            Err(_) => self.world.state().report_failure(),
-        }
+            let reason =
+                format!("`{path}` has shape {}, but its state has shape {known}", x.shape());
+            Err(Error::InvalidArgument { op, reason })
+        });
+        // The ranks may have loaded states of different shapes.
+        let known = known.try_for_each(|result| result);
+        let own = known.and_then(|()| self.own_step(&parameters, grads));
+        let own = self.world.state().or_report(own)?;
+        self.world.state().agree(&proposal)?;
         let like: Vec<_> = parameters.iter().map(|(_, x)| (x.dtype(), *x.shape())).collect();
-        let values = self.all_gather(proposal.operation, own?, &like)?;
+        let values = self.all_gather(proposal.operation, own, &like)?;
         drop(parameters);
         set_parameters(model, values)
     }

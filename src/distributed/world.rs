@@ -159,7 +159,7 @@ impl World {
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn broadcast<B: Backend>(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
-        let own = pack(x)?;
+        let own = self.state().or_report(pack(x))?;
         self.agree_on(Operation::Broadcast, x)?;
         let sent = self.state().broadcast(vec![own])?.pop();
         unpack(x, sent.expect("as many as were passed"))
@@ -171,7 +171,7 @@ impl World {
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn all_gather<B: Backend>(&self, x: &Tensor<B>) -> Result<Vec<Tensor<B>>> {
-        let own = pack(x)?;
+        let own = self.state().or_report(pack(x))?;
         self.agree_on(Operation::Gather, x)?;
         let (dtype, len) = (own.dtype(), own.numel());
         let others = (0..self.size).filter(|&rank| rank != self.rank);
@@ -188,7 +188,7 @@ impl World {
     /// # Errors
     /// [`Error::Mismatch`] if shapes or dtypes differ; [`Error::Stalled`], [`Error::Transport`].
     pub fn gather<B: Backend>(&self, x: &Tensor<B>) -> Result<Option<Vec<Tensor<B>>>> {
-        let own = pack(x)?;
+        let own = self.state().or_report(pack(x))?;
         self.agree_on(Operation::Gather, x)?;
         if !self.is_root() {
             self.state().exchange(Operation::Gather, vec![(0, own)], Vec::new())?;
@@ -212,7 +212,8 @@ impl World {
         if !dtype.is_float() {
             return Err(Error::UnsupportedDType { op, dtype, shape });
         }
-        let own = pack(x)?.to_dtype(dtype.at_least_f32())?;
+        let own = pack(x).and_then(|x| x.to_dtype(dtype.at_least_f32()));
+        let own = self.state().or_report(own)?;
         self.agree_on(Operation::Sum, x)?;
         let layout = [(own.dtype(), *own.shape())];
         let node = Node { level: 0, k: self.rank, value: vec![own] };
@@ -330,6 +331,14 @@ impl State {
     pub fn report_failure(&mut self) {
         // The caller has an error to return.
         let _ = self.agree(&Proposal::of(Operation::Failure));
+    }
+
+    /// Returns a result of this rank's part of an operation; an error is reported to the others.
+    pub fn or_report<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.report_failure();
+        }
+        result
     }
 
     /// Sends and receives what all ranks have agreed on. Returns the messages in the order of `expected`.

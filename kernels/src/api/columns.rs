@@ -5,7 +5,7 @@
 use super::call::{Call, Rows, Work};
 use super::rows::check_classes;
 use super::same_len;
-use crate::fold::strips::{Strip, StripMut};
+use crate::fold::strips::Strip;
 use crate::gemm::MatMut;
 use crate::rows::{
     CrossEntropyColumns, CrossEntropyColumnsTask, CrossEntropyGradColumnsTask, SoftmaxColumns,
@@ -58,7 +58,7 @@ pub fn log_softmax_grad_columns<E: Rows>(g: (&[E], usize), y: (&[E], usize), dx:
 
 #[track_caller]
 fn softmax_forward<E: Rows>(name: &str, x: (&[E], usize), y: MatMut<'_, E>, log: bool) {
-    let y = StripMut::new(name, y);
+    let y = y.into_strip(name);
     let x = Strip::new(name, x, y.shape());
     E::run(Call(Work::SoftmaxColumns(SoftmaxColumns { x, y, log })));
 }
@@ -71,7 +71,7 @@ fn softmax_backward<E: Rows>(
     dx: MatMut<'_, E>,
     log: bool,
 ) {
-    let dx = StripMut::new(name, dx);
+    let dx = dx.into_strip(name);
     let (g, y) = (Strip::new(name, g, dx.shape()), Strip::new(name, y, dx.shape()));
     E::run(Call(Work::SoftmaxGradColumns(SoftmaxGradColumns { g, y, dx, log })));
 }
@@ -126,7 +126,7 @@ pub fn cross_entropy_grad_columns<E: Rows>(
     dx: MatMut<'_, E>,
 ) {
     let name = "cross_entropy_grad";
-    let (logits, dx) = (checked(name, &columns), StripMut::new(name, dx));
+    let (logits, dx) = (checked(name, &columns), dx.into_strip(name));
     for len in [g.len(), largest.len(), rest.len()] {
         same_len(name, len, columns.targets.len());
     }

@@ -17,7 +17,8 @@ use core::marker::PhantomData;
 use super::columns::Matrix;
 use super::floats::load;
 use super::{BLOCK, F64, LANES, Widen};
-use crate::gemm::MatMut;
+use crate::map::{Map, rows};
+use crate::math::{Exp, Log};
 use crate::simd::{Float, Lanes, MAX_LANES, Simd, Vector};
 
 /// Columns of a row-major matrix, with checked bounds.
@@ -93,16 +94,16 @@ pub(crate) struct StripMut<'a, E> {
 }
 
 impl<'a, E> StripMut<'a, E> {
-    /// All elements of an initialised matrix with contiguous rows.
+    /// The elements at `first + i * stride + c`, i < `rows` and c < `cols`.
     ///
-    /// # Panics
-    /// If it is not of that kind.
+    /// # Safety
+    /// They are initialised and borrowed exclusively.
     #[inline]
-    #[track_caller]
-    pub fn new(name: &str, y: MatMut<'a, E>) -> Self {
-        let (first, stride) = y.rows_to_write(name);
-        let ([rows, cols], borrow) = (y.shape(), PhantomData);
-        StripMut { places: Strip { first, stride, rows, cols, borrow }, borrow: PhantomData }
+    pub unsafe fn new(first: *const E, stride: usize, [rows, cols]: [usize; 2]) -> Self {
+        StripMut {
+            places: Strip { first, stride, rows, cols, borrow: PhantomData },
+            borrow: PhantomData,
+        }
     }
 
     /// Rows and columns.
@@ -405,4 +406,59 @@ fn add<S: Simd>(a: [F64<S>; PARTS], b: [F64<S>; PARTS], parts: usize) -> [F64<S>
         sum[v] = a[v] + b[v];
     }
     sum
+}
+
+/// Elements of a tile: 8 KiB of `f32`.
+const TILE_LEN: usize = 2048;
+/// The least and the most columns of a tile.
+const MIN_COLS: usize = 32;
+pub(crate) const TILE_COLS: usize = 128;
+
+/// First column and number of columns of each tile of a matrix.
+#[inline(always)]
+pub(crate) fn tiles(rows: usize, cols: usize) -> impl Iterator<Item = (usize, usize)> {
+    let fits = TILE_LEN / rows.max(1) / MIN_COLS * MIN_COLS;
+    let width = fits.clamp(MIN_COLS, TILE_COLS);
+    (0..cols).step_by(width).map(move |from| (from, width.min(cols - from)))
+}
+
+/// Writes the largest element of each column, and `Σ exp(x − largest)`.
+#[inline(always)]
+pub(crate) fn shifted_sums<E: Float + Widen, S: Simd + Lanes<E>>(
+    simd: S,
+    x: Strip<'_, E>,
+    largest: &mut [E],
+    sum: &mut [f64],
+) where
+    Exp: Map<E, 1>,
+{
+    maxima(simd, x, largest);
+    sums_of(
+        simd,
+        x,
+        largest,
+        sum,
+        #[inline(always)]
+        |x, m| Exp::apply(simd, [x - m]),
+    );
+}
+
+/// Replaces numbers by their natural logarithms.
+#[inline(always)]
+pub(crate) fn logs<S: Simd>(simd: S, x: &mut [f64]) {
+    rows::change(
+        simd,
+        [],
+        [x],
+        #[inline(always)]
+        |[], [x]| [<Log as Map<f64, 1>>::apply(simd, [x])],
+    );
+}
+
+/// Rounds `f` of each number.
+#[inline(always)]
+pub(crate) fn round<E: Float>(x: &[f64], y: &mut [E], f: impl Fn(f64) -> f64) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = E::from_f64(f(x));
+    }
 }

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::bounds::is_inside;
+use crate::fold::strips::StripMut;
 use crate::simd::Isa;
 
 /// The reason why a view cannot be made or a product cannot be computed.
@@ -428,18 +429,18 @@ impl<'a, E> MatMut<'a, E> {
         unsafe { core::slice::from_raw_parts_mut(step(self.data, i, self.strides[0]), cols) }
     }
 
-    /// Returns the first element of an initialised output whose rows are contiguous, and the
-    /// distance between rows, for the function `name`.
+    /// Returns the elements of an initialised output with contiguous rows, for the function `name`.
     ///
     /// # Panics
     /// If the output is not of that kind.
     #[track_caller]
-    pub(crate) fn rows_to_write(&self, name: &str) -> (*mut E, usize) {
+    pub(crate) fn into_strip(self, name: &str) -> StripMut<'a, E> {
         let ([rows, cols], [down, right]) = (self.shape, self.strides);
         let stride = if rows > 1 { usize::try_from(down).ok() } else { Some(0) };
         let plain = self.initialized && (right == 1 || cols <= 1);
         assert!(plain && stride.is_some(), "{name}: the rows of the result are not contiguous");
-        (self.data, stride.unwrap_or(0))
+        // SAFETY: the rows' elements are initialised, contiguous, and in the slice that `self` borrows exclusively.
+        unsafe { StripMut::new(self.data, stride.unwrap_or(0), self.shape) }
     }
 
     /// Returns all elements of an initialised output that is row-major without gaps.

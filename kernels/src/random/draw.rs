@@ -15,6 +15,8 @@
 
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 
+use crate::map::{Arg, Function as _};
+use crate::math::Log;
 use crate::simd::{Float, Simd, Task};
 
 type Rational = ([f64; 8], [f64; 8]);
@@ -249,9 +251,9 @@ fn points<const N: usize>(p: &mut [f64; N]) -> [f64; N] {
         }
     }
     let (p, at) = (&mut p[..count], &at[..count]);
-    let mut r = [0.0; N];
+    let mut r = [0.0f64; N];
     let r = &mut r[..count];
-    crate::log(p, r);
+    Log::KERNEL.run([Arg::Slice(p)], r);
     let mut has_far = false;
     for (p, r) in p.iter_mut().zip(&mut *r) {
         *r = (-*r).sqrt();

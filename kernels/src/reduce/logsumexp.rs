@@ -6,13 +6,13 @@ use core::mem::MaybeUninit;
 use crate::copy::Plain;
 use crate::dispatch::Enter as _;
 use crate::fold::PairwiseSum;
+use crate::fold::Widen;
 use crate::fold::columns::Matrix;
 use crate::fold::floats::Accumulate;
 use crate::fold::rows::{at_number, exps_sum, max_number};
-use crate::fold::strips::Strip;
+use crate::fold::strips::{Strip, TILE_COLS, logs, shifted_sums, tiles};
 use crate::map::Map;
 use crate::math::{Exp, Log};
-use crate::rows::LogSumExpColumns;
 use crate::simd::{Float, FoldTask, Lanes, Simd};
 
 /// Element types that can be reduced in every way: `f32` and `f64`. Sealed. To take
@@ -94,5 +94,46 @@ where
             |x| <Log as Map<f64, 1>>::apply(simd, [x]),
         );
         largest.to_f64() + log
+    }
+}
+
+/// The task of [`logsumexp_columns`](crate::logsumexp_columns): `y` has an element per column.
+struct LogSumExpColumns<'a, E> {
+    x: Strip<'a, E>,
+    rows: usize,
+    y: &'a mut [MaybeUninit<E>],
+}
+
+impl<E: Float + Widen> FoldTask<E> for LogSumExpColumns<'_, E>
+where
+    Exp: Map<E, 1>,
+{
+    type Home = Self;
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
+        let LogSumExpColumns { x, rows, y } = self;
+        let (mut largest, mut totals) = ([E::ZERO; TILE_COLS], [0.0; TILE_COLS]);
+        for (from, cols) in tiles(rows, y.len()) {
+            let x = x.columns(from, cols);
+            let (largest, totals) = (&mut largest[..cols], &mut totals[..cols]);
+            shifted_sums(simd, x, largest, totals);
+            logs(simd, totals);
+            let y = &mut y[from..from + cols];
+            let mut is_infinite = false;
+            for ((y, &m), &log) in y.iter_mut().zip(&*largest).zip(&*totals) {
+                y.write(E::from_f64(m.to_f64() + log));
+                is_infinite |= m.to_f64().is_infinite();
+            }
+            if !is_infinite {
+                continue;
+            }
+            for (c, y) in
+                y.iter_mut().enumerate().filter(|(c, _)| largest[*c].to_f64().is_infinite())
+            {
+                let has_nan = (0..rows).any(|row| x.get(row, c).to_f64().is_nan());
+                y.write(if has_nan { E::NAN } else { largest[c] });
+            }
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Cross-entropy of the columns of a matrix of logits, as of images of classes, and its gradient:
 //! the formulas of `cross_entropy.rs` with vectors across columns, and the same bits.
 
-use super::columns::{TILE_COLS, logs, round, shifted_sums, tiles};
 use crate::fold::Widen;
-use crate::fold::strips::{Strip, StripMut, map, sums};
+use crate::fold::strips::{
+    Strip, StripMut, TILE_COLS, logs, map, round, shifted_sums, sums, tiles,
+};
 use crate::map::Map;
 use crate::map::rows;
 use crate::math::{Exp, Expm1};

@@ -3,15 +3,7 @@
 //! The elements of a result are reduced in row-major order of the logical index, in the fixed tree of
 //! [`PairwiseSum`](swath_kernels::PairwiseSum), so that its bits depend neither on the layout nor on the
 //! number of threads. The kernels define the reductions ([`Reduction`]); this module presents the reduced axes
-//! to them as rows or columns:
-//!
-//! ```text
-//! short runs, or moderately many strided elements     copied into columns, many results at a time
-//! kept elements contiguous, one reduced axis          columns in place
-//! one contiguous run                                  rows in place
-//! else                                                runs gathered in chunks of whole blocks; if any axis
-//!                                                     is contiguous, a contiguous copy first
-//! ```
+//! to them as rows or columns, on one of the paths that [`Path`] names.
 //!
 //! Threads share the results. If there are only a few long reductions, or a narrow matrix, threads share the
 //! elements of each result in parts of a power of two of blocks, which are subtrees.
@@ -131,6 +123,24 @@ pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuT
     }
 }
 
+/// How the elements of each result are read.
+enum Path {
+    /// There are none.
+    Empty,
+    /// Few elements that are short runs or a stride apart: copied into columns, many results at a time.
+    Short,
+    /// Consecutive results reduce consecutive columns, in place.
+    Columns,
+    /// One contiguous run, in place.
+    Run,
+    /// Several runs, or elements a stride apart, gathered in chunks of whole blocks.
+    Gathered,
+    /// Runs of a copy with the reduced axes last.
+    Adjacent,
+    /// A contiguous copy, whose path is chosen anew.
+    Contiguous,
+}
+
 /// A reduction with its kept and reduced axes separated, each merged.
 struct Plan<'a> {
     op: &'static str,
@@ -178,26 +188,45 @@ impl<'a> Plan<'a> {
         reduction: &dyn Reduction<T, Acc = A, Out = Y>,
         results: &mut [Y],
     ) -> Result<()> {
-        if self.count == 0 {
-            results.fill(reduction.finish(A::EMPTY, 0));
-        } else if self.is_transposed() {
-            self.each_transposed::<T, _>(cost::<T>(), results, &|x, stride, y| {
+        match self.path() {
+            Path::Empty => results.fill(reduction.finish(A::EMPTY, 0)),
+            Path::Short => self.each_transposed::<T, _>(cost::<T>(), results, &|x, stride, y| {
                 reduce_columns(reduction, x, self.count, stride, y);
-            });
-        } else if matches!(self.reduced.strides(0), [] | [.., 1]) {
-            self.reduce_runs(reduction, results);
-        } else if self.is_columns() {
-            self.reduce_columns(reduction, results);
-        } else if self.x.layout().is_broadcast() || self.is_reduced_stride_smallest() {
-            self.reduce_runs(reduction, results);
-        } else if self.is_forward() {
-            let (copied, axes) = self.adjacent()?;
-            Plan::new(self.op, &copied, &axes)?.reduce_runs(reduction, results);
-        } else {
-            let copied = copy::contiguous(self.op, self.x)?;
-            Plan::new(self.op, &copied, &self.axes)?.reduce_into(reduction, results)?;
+            }),
+            Path::Columns => self.reduce_columns(reduction, results),
+            Path::Run | Path::Gathered => self.reduce_runs(reduction, results),
+            Path::Adjacent => {
+                let (copied, axes) = self.adjacent()?;
+                Plan::new(self.op, &copied, &axes)?.reduce_runs(reduction, results);
+            }
+            Path::Contiguous => {
+                let copied = copy::contiguous(self.op, self.x)?;
+                Plan::new(self.op, &copied, &self.axes)?.reduce_into(reduction, results)?;
+            }
         }
         Ok(())
+    }
+
+    /// Chooses the path that takes the least time.
+    fn path(&self) -> Path {
+        if self.count == 0 {
+            Path::Empty
+        } else if self.is_transposed() {
+            Path::Short
+        } else if self.is_one_run() {
+            Path::Run
+        } else if self.is_columns() {
+            Path::Columns
+        } else if matches!(self.reduced.strides(0), [] | [.., 1])
+            || self.x.layout().is_broadcast()
+            || self.is_reduced_stride_smallest()
+        {
+            Path::Gathered
+        } else if self.is_forward() {
+            Path::Adjacent
+        } else {
+            Path::Contiguous
+        }
     }
 
     /// The reduced axis with the smallest stride, if the elements of a result would be copied from several runs.

@@ -3,7 +3,7 @@
 use swath_kernels::{self as kernels, Float, PairwiseSum, reduce::Max, reduce::Reduction};
 
 use super::super::{CpuBackend, CpuTensor, Output, cast};
-use super::{BLOCK, Loaded, Plan, shared};
+use super::{BLOCK, Loaded, Path, Plan, shared};
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -33,18 +33,18 @@ fn log_sum_exp_wide<E: Loaded + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuT
     let columns = |x: &[E], stride: usize, y: &mut [E]| {
         kernels::logsumexp_columns(x, count, stride, y);
     };
-    if count == 0 {
-        results.fill(-E::INFINITY);
-    } else if results.is_empty() {
-    } else if plan.is_transposed() {
-        plan.each_transposed::<E, E>(COST_PER_EXP, results, &columns);
-    } else if plan.is_columns() {
-        plan.each_columns::<E, E>(COST_PER_EXP, results, &columns);
-    } else if plan.is_one_run() {
-        each_row::<E>(plan, results);
-    } else {
-        let (copied, axes) = plan.adjacent()?;
-        each_row::<E>(&Plan::new(plan.op, &copied, &axes)?, results);
+    if results.is_empty() {
+        return Ok(out.finish());
+    }
+    match plan.path() {
+        Path::Empty => results.fill(-E::INFINITY),
+        Path::Short => plan.each_transposed::<E, E>(COST_PER_EXP, results, &columns),
+        Path::Columns => plan.each_columns::<E, E>(COST_PER_EXP, results, &columns),
+        Path::Run => each_row::<E>(plan, results),
+        Path::Gathered | Path::Adjacent | Path::Contiguous => {
+            let (copied, axes) = plan.adjacent()?;
+            each_row::<E>(&Plan::new(plan.op, &copied, &axes)?, results);
+        }
     }
     Ok(out.finish())
 }
