@@ -106,7 +106,7 @@ impl Sliding {
 /// The indices i < `count` with `0 <= first + i · step < extent`. The step is not 0, and `first + count · step` does not
 /// overflow.
 #[inline(always)]
-pub fn inside(first: isize, step: usize, count: usize, extent: usize) -> Range<usize> {
+fn inside(first: isize, step: usize, count: usize, extent: usize) -> Range<usize> {
     // Steps from `first` to `pixel`, rounded up.
     let steps_to = |pixel: isize| match step {
         1 => (pixel - first).max(0) as usize,

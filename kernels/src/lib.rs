@@ -135,7 +135,7 @@ pub use gemm::{
     Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, Indirect, MatMut, MatRef, PackedB,
     PackedGemm, Windows, Workspace,
 };
-pub use geometry::{Geometry, GeometryError, Sliding, inside};
+pub use geometry::{Geometry, GeometryError, Sliding};
 pub use integer_map::{ArithmeticInteger, IntegerOp};
 #[cfg(feature = "pulp")]
 pub use map::program::{SimdFloat, SimdOp, map_block_with, map_with};

@@ -120,7 +120,7 @@ const FUSED_TWICE: &[Entry] = &[
     ),
     (
         "avg_pool",
-        "Mean of each window: `avg_pool1d`, `avg_pool2d`.",
+        "Mean of each window: `avg_pool1d` to `avg_pool3d`.",
         &[("x", "g divided as in the mean, added up over windows")],
     ),
     (
@@ -138,7 +138,7 @@ const FUSED_TWICE: &[Entry] = &[
 const FUSED_ONCE: &[Entry] = &[
     (
         "max_pool",
-        "Largest pixel of each window: `max_pool1d`, `max_pool2d`.",
+        "Largest pixel of each window: `max_pool1d` to `max_pool3d`.",
         &[("x", "g added up at the positions of the largest pixels")],
     ),
     (
@@ -152,7 +152,7 @@ const FUSED_ONCE: &[Entry] = &[
     ),
     (
         "conv_transpose",
-        "Every pixel times a filter, added up where they overlap: `conv_transpose1d`, `conv_transpose2d`.",
+        "Every pixel times a filter, added up where they overlap: `conv_transpose1d` to `conv_transpose3d`.",
         &[("x", "`conv` of g"), ("weight", "`conv_weight_grad` of g and x")],
     ),
     (
@@ -239,8 +239,6 @@ const PARAMETRIC: &[Entry] = &[
          window is recorded as a `mean`.",
         &[("x", "g divided as in the mean, added up over windows")],
     ),
-    ("im2col", "Windows of images as columns.", &[("x", "col2im of g")]),
-    ("col2im", "Columns added up to images.", &[("x", "im2col of g")]),
     ("gather", "Elements of x at indices along an axis.", &[("x", "g added up at the indices")]),
     ("index_select", "Parts of an axis, by their numbers.", &[("x", "g added up at the numbers")]),
     (
@@ -328,6 +326,16 @@ pub const COMPOSED: &[Composed] = &[
         formula: "`-x[target]` of each row, and `cross_entropy` with weights of classes or probabilities as \
                   targets.",
         ops: "`log_softmax`, `gather`, `index_select`, `mul`, `where_cond`, `mean`, `sum`",
+    },
+    Composed {
+        name: "im2col",
+        formula: "Windows of images as columns.",
+        ops: "`pad`, `narrow`, `unfold`, `slice`, `permute`, `reshape`",
+    },
+    Composed {
+        name: "col2im",
+        formula: "Columns added up to images: the adjoint of `im2col`.",
+        ops: "the rules of those",
     },
     Composed {
         name: "stack",

@@ -62,6 +62,12 @@ impl Axis {
     }
 }
 
+/// The indices below `count` of pixels that are a stride apart, from `first` on, and inside the image.
+fn pixels_inside(first: isize, stride: usize, count: usize, image: usize) -> Range<usize> {
+    let (windows, padding) = (count, [-first, 0]);
+    Sliding { image, stride, windows, padding, ..Sliding::default() }.windows_at(0)
+}
+
 /// Copies of bands of windows: of some rows, and of a range of columns if whole rows are too long.
 pub(super) struct Bands<'a> {
     geometry: &'a Geometry,
@@ -215,7 +221,7 @@ impl<'a> Bands<'a> {
         let seen = width + across.reach;
         let inside = across.starts.iter().map(|&start| {
             let start = start + (left * stride_x) as isize;
-            let columns = kernels::inside(start, stride_x, seen, image_width);
+            let columns = pixels_inside(start, stride_x, seen, image_width);
             let pixel = start + (columns.start * stride_x) as isize;
             (columns, pixel)
         });
@@ -229,7 +235,7 @@ impl<'a> Bands<'a> {
                     let Some(plane) = planes.next() else { return };
                     let first = start + (top * stride_y) as isize;
                     let count = height + down.reach;
-                    let rows = kernels::inside(first, stride_y, count, image_height);
+                    let rows = pixels_inside(first, stride_y, count, image_height);
                     let lines = plane.chunks_exact_mut(pitch).take(count);
                     for (row, line) in lines.enumerate() {
                         if columns.is_empty() || !rows.contains(&row) {
