@@ -214,8 +214,15 @@ impl<B: Backend> Tensor<B> {
     ) -> Result<Self> {
         check_images(op, self, N)?;
         check_images(op, weight, N)?;
+        self.check_float(op)?;
+        weight.check_dtype(op, self.dtype())?;
+        let groups = options.groups;
+        let [channels, filters, each] = [self.dims()[1], weight.dims()[0], weight.dims()[1]];
+        check_groups(op, groups, [channels, filters])?;
+        check_channels(op, self, weight, each.saturating_mul(groups))?;
+        check_bias(op, weight, bias, filters)?;
         let geometry = options.geometry(op, self.shape(), &weight.dims()[2..])?;
-        B::engine_conv(op, self, weight, bias, geometry, options.groups, activation)
+        B::engine_conv(op, self, weight, bias, geometry, groups, activation)
     }
 
     pub(crate) fn conv_body(
@@ -227,14 +234,7 @@ impl<B: Backend> Tensor<B> {
         groups: usize,
         activation: Option<Activation>,
     ) -> Result<Self> {
-        x.check_float(op)?;
-        weight.check_dtype(op, x.dtype())?;
-        let [channels, filters, each] = [x.dims()[1], weight.dims()[0], weight.dims()[1]];
-        check_groups(op, groups, [channels, filters])?;
-        let expected = each.saturating_mul(groups);
-        check_channels(op, x, weight, expected)?;
-        check_bias(op, weight, bias, filters)?;
-        let shape = images_like(x.shape(), x.dims()[0], filters, geometry.windows());
+        let shape = images_like(x.shape(), x.dims()[0], weight.dims()[0], geometry.windows());
         let inputs: SmallVec<[&Tensor<B>; 3]> =
             [Some(x), Some(weight), bias].into_iter().flatten().collect();
         if shape.checked_numel(op)? == 0 {

@@ -120,7 +120,10 @@ impl<B: Backend> Tensor<B> {
         if shape.numel() == 0 {
             return self.reshape(shape);
         }
-        self.windows_of(geometry, 0.0)?.permute(&[0, 1, 4, 5, 2, 3])?.reshape(shape)
+        // In 32 bits, so that the gradient is rounded once.
+        let wide = if self.dtype().is_float() { self.widened()? } else { self.clone() };
+        let columns = wide.windows_of(geometry, 0.0)?.permute(&[0, 1, 4, 5, 2, 3])?;
+        columns.reshape(shape)?.to_dtype(self.dtype())
     }
 
     /// Sums the columns of matrices `[n, c · kh · kw, h' · w']` into images `[n, c, h, w]`, where

@@ -158,7 +158,10 @@ impl Update<CpuBackend> for Normalized {
 fn a_formula_of_whole_parameters_is_refused() {
     let world = World::local(1).unwrap().remove(0);
     let error = ShardedOptimizer::<_, CpuBackend>::new(&world, Normalized(0.1)).unwrap_err();
-    assert!(error.to_string().starts_with("normalized: its formula needs whole"), "{error}");
+    assert!(
+        error.to_string().starts_with("normalized: expected an element-wise formula"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn errors_name_the_operation_and_what_does_not_fit() {
         (x.roll([1, 2], 0), &["roll: ", "expected 1 shifts, got 2"]),
         (x.roll([1, 2], [0, -2]), &["roll: ", "axis 0 appears twice", "[2, 3]"]),
         (x.flip([1, 1]), &["flip: ", "axis 1 appears twice", "[2, 3]"]),
-        (x.movedim([0, 1], 0), &["movedim: ", "expected 1 positions, got 2"]),
+        (x.movedim([0, 1], 0), &["movedim: ", "expected 2 positions, got 1"]),
         (x.movedim(0, 2), &["movedim: ", "2", "[2, 3]"]),
         (x.repeat(2), &["repeat: ", "[2, 3]", "1"]),
         (x.repeat([1; 9]), &["repeat: ", "9 axes"]),

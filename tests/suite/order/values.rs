@@ -284,8 +284,11 @@ fn wrong_arguments_are_errors_that_name_the_operation() {
         (pair(x.topk(6, 1)), "topk: k = 6 exceeds the extent of axis 1 of shape [3, 5]"),
         (pair(x.bottomk(4, 0)), "bottomk: k = 4"),
         (pair(T::zeros((), DType::F32).unwrap().cummax(0)), "cummax: axis 0"),
-        (x.quantile(1.5, 0, false), "quantile: the quantile 1.5"),
-        (x.quantiles(&[0.5, f64::NAN], 0, false, linear), "quantiles: the quantile NaN"),
+        (x.quantile(1.5, 0, false), "quantile: expected a quantile in 0..=1, got 1.5"),
+        (
+            x.quantiles(&[0.5, f64::NAN], 0, false, linear),
+            "quantiles: expected a quantile in 0..=1, got NaN",
+        ),
         (integers.quantile(0.5, 0, false), "quantile: not defined for i64"),
         (x.searchsorted(&integers), "searchsorted: dtypes f32 (of shape [3, 5]) and i64"),
         (x.searchsorted(&x.narrow(0, 0, 2).unwrap()), "searchsorted: shapes [2, 5] and [3, 5]"),
