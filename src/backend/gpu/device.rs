@@ -112,6 +112,11 @@ impl<D: Driver> Storage<D> {
     pub fn buffer(&self) -> &D::Buffer {
         self.buffer.as_ref().expect("taken when dropped, no sooner")
     }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl<D: Driver> Drop for Storage<D> {

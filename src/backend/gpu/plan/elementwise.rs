@@ -230,7 +230,7 @@ impl Function {
                     layouts[k] = layout;
                     words[OFFSETS + k] = word(op, shape, layout.offset())?;
                     // The last position, too.
-                    let last = layout.extent().map_or(0, |(_, last)| last);
+                    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
                     word(op, shape, last)?;
                 }
                 Operand::Number(number) => {
