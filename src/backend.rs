@@ -304,8 +304,8 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         composite::assemble::<Self>(x, axes, fill)
     }
 
-    /// Computes a fused op in one pass. Its variant of [`FusedOp`] specifies the operands and the results.
-    /// The tensor layer has checked the operands' shapes and dtypes.
+    /// Computes a fused op in one pass. Its variant of [`FusedOp`] specifies the operands and the results, which
+    /// [`FusedOp::check`] verifies.
     ///
     /// # Errors
     /// [`Error::Unsupported`], the default, if there is no kernel; the caller then runs the op's composite.

@@ -74,8 +74,31 @@ impl Layout {
     }
 
     /// Lowest and highest position of an element; `None` if there are no elements.
-    pub fn extent(&self) -> Option<(usize, usize)> {
-        self.checked_extent().flatten()
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if a position does not fit in `isize`.
+    pub fn extent(&self, op: &'static str) -> Result<Option<(usize, usize)>> {
+        self.checked_extent().ok_or_else(|| {
+            let Layout { shape, strides, offset } = self;
+            let reason =
+                format!("positions of {shape} with strides {strides:?} from {offset} overflow");
+            Error::InvalidArgument { op, reason }
+        })
+    }
+
+    /// Checks that the elements can be counted, and that all of them are among the first `len` of the storage.
+    ///
+    /// # Errors
+    /// [`Error::TooManyAxes`], [`Error::Overflow`], [`Error::InvalidArgument`].
+    pub fn check(&self, op: &'static str, len: usize) -> Result<()> {
+        self.shape.validate(op)?;
+        match self.extent(op)? {
+            Some((_, last)) if last >= len => {
+                let reason = format!("a layout of shape {} exceeds {len} elements", self.shape);
+                Err(Error::InvalidArgument { op, reason })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// [`extent`](Layout::extent), or `None` if a position overflows.
@@ -107,7 +130,7 @@ impl Layout {
                 if stride != step {
                     return false;
                 }
-                step *= dim as isize;
+                step = step.wrapping_mul(dim as isize);
             }
         }
         true

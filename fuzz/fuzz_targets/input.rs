@@ -1,6 +1,13 @@
-//! What both targets draw from the bytes of an input.
+//! What targets draw from the bytes of an input.
+
+#![allow(dead_code, reason = "each target draws some of it")]
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
+
+/// A number below `n`; 0 when the input has ended.
+pub fn below(u: &mut Unstructured<'_>, n: usize) -> usize {
+    u.int_in_range(0..=n.max(1) - 1).unwrap_or(0)
+}
 
 /// An extent: none, a few, on both sides of what tiles, panels and blocks of k are multiples of, or
 /// hundreds.

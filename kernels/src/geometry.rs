@@ -68,6 +68,17 @@ impl Sliding {
         first.start..last.end.max(first.start)
     }
 
+    /// The first window that sees no pixel of the image, if there is one.
+    pub fn empty_window(&self) -> Option<usize> {
+        let last = self.windows.checked_sub(1)?;
+        let is_empty = |&window: &usize| self.taps_of(window).is_empty();
+        // A window that begins in the image has a pixel; if one begins after it, so does the last. One that begins before
+        // it reaches the image at a pixel below the dilation, which recurs after as many windows.
+        let before = self.padding[0].max(0).unsigned_abs().div_ceil(self.stride).min(self.windows);
+        let recurring = if self.dilation <= self.image { 1 } else { self.dilation };
+        (0..before.min(recurring)).chain([last]).find(is_empty)
+    }
+
     /// This axis with its padding as a part of the image.
     pub fn with_padding(self) -> Self {
         let [before, after] = self.padding;

@@ -1,5 +1,7 @@
 //! Checks of operands, and the shapes and dtypes of results.
 
+mod fused;
+
 use super::{Arg, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -46,7 +46,7 @@ use super::{Arg, Backend, Results, TensorData};
 use crate::dtype::{DType, HostData, IS_LITTLE_ENDIAN, Scalar};
 use crate::engine::names::*;
 use crate::engine::{engine, engine_methods};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layout::{AxisPart, Layout};
 use crate::ops::{
     BinaryOp, CompareOp, Extremum, FusedOp, NumberTest, OrderOp, ReduceOp, ScanOp, TernaryOp,
@@ -88,11 +88,7 @@ impl Backend for CpuBackend {
     }
 
     fn view(x: &CpuTensor, layout: Layout) -> Result<CpuTensor> {
-        let len = x.buffer().bytes() / x.dtype().size();
-        if layout.extent().is_some_and(|(_, high)| high >= len) {
-            let reason = format!("a layout of shape {} exceeds {len} elements", layout.shape());
-            return Err(Error::InvalidArgument { op: "view", reason });
-        }
+        layout.check("view", x.buffer().bytes() / x.dtype().size())?;
         Ok(x.with_layout(layout))
     }
 

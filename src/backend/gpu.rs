@@ -283,6 +283,7 @@ impl<D: Driver> Backend for Gpu<D> {
     }
 
     fn view(x: &GpuTensor<D>, layout: Layout) -> Result<GpuTensor<D>> {
+        layout.check("view", x.0.storage.bytes() / x.0.dtype.size())?;
         Ok(x.with_layout(layout))
     }
 

@@ -170,10 +170,7 @@ impl Backend for ReferenceBackend {
     }
 
     fn view(x: &ReferenceTensor, layout: Layout) -> Result<ReferenceTensor> {
-        if layout.extent().is_some_and(|(_, last)| last >= x.0.values.len()) {
-            let (lhs, rhs) = (*x.shape(), *layout.shape());
-            return Err(Error::ShapeMismatch { op: "view", lhs, rhs });
-        }
+        layout.check("view", x.0.values.len())?;
         build("view", *layout.shape(), x.0.dtype, |index| {
             let mut position = layout.offset() as isize;
             for (&i, &stride) in index.iter().zip(layout.strides()) {

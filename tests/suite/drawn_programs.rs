@@ -3,7 +3,7 @@
 //! panics. The fuzz target `programs` draws more of them.
 
 mod calls;
-mod draw;
+pub mod draw;
 mod program;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

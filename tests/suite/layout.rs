@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use swath::{
-    Error, Layout, MAX_RANK, Shape, SliceItem, Strides, broadcast_index, broadcast_shape,
-    merge_axes, s,
+    Backend, CpuBackend, Error, Layout, MAX_RANK, ReferenceBackend, Shape, SliceItem, Strides,
+    broadcast_index, broadcast_shape, merge_axes, s,
 };
 
 /// An explicit array: the storage position of every element in row-major order.
@@ -162,7 +162,7 @@ proptest! {
         let array = Array::of(&layout);
         prop_assert_eq!(&array.positions, &by_index);
         let ends = by_index.iter().min().copied().zip(by_index.iter().max().copied());
-        prop_assert_eq!(layout.extent(), ends);
+        prop_assert_eq!(layout.extent("test"), Ok(ends));
         let dense = by_index.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
         prop_assert_eq!(layout.is_contiguous(), dense);
         if layout.is_broadcast() && layout.numel() > 0 {
@@ -438,4 +438,41 @@ fn shapes_of_too_many_axes_are_errors_everywhere() {
     let layout = Layout::contiguous(short);
     assert!(layout.broadcast_to("expand", &long).is_err());
     assert!(layout.reshape("reshape", &long).is_err());
+}
+
+#[test]
+fn views_whose_positions_overflow_or_exceed_the_storage_are_errors() {
+    fn run<B: Backend>() {
+        let x = B::ones(4).unwrap();
+        let strided = |shape: &[usize], strides: &[isize], offset| {
+            Layout::new(Shape::new(shape), Strides::new(strides), offset).unwrap()
+        };
+        for layout in [
+            Layout::contiguous([1 << 33, 1 << 33].into()),
+            Layout::contiguous([1 << 63, 2].into()),
+            // Elements that cannot be counted, all at one position.
+            strided(&[1 << 33, 1 << 33], &[0, 0], 0),
+            Layout::contiguous(Shape::new([1; 9])),
+            Layout::contiguous(5.into()),
+            strided(&[2], &[3], 1),
+        ] {
+            assert!(text(B::view(&x, layout)).starts_with("view: "), "{layout:?}");
+        }
+        let square = Layout::contiguous([1 << 33, 1 << 33].into());
+        let found = text(square.extent("view"));
+        assert!(
+            found.contains("[8589934592, 8589934592]") && found.contains("overflow"),
+            "{found}"
+        );
+        for layout in [Layout::contiguous([1 << 33, 0].into()), strided(&[0], &[1], usize::MAX)] {
+            assert_eq!(layout.extent("view"), Ok(None));
+            assert!(B::view(&x, layout).is_ok());
+        }
+    }
+    run::<CpuBackend>();
+    run::<ReferenceBackend>();
+}
+
+fn text<V>(result: swath::Result<V>) -> String {
+    result.err().expect("should be an error").to_string()
 }

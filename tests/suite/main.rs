@@ -20,6 +20,7 @@ mod derivatives;
 mod destructors;
 mod distributed;
 mod drawn_convolutions;
+mod drawn_operands;
 mod drawn_programs;
 mod draws;
 mod edges;

@@ -44,11 +44,7 @@ pub fn max_pool<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &
     let pixels: usize = geometry.image().iter().product();
     assert!(i32::try_from(pixels).is_ok(), "max_pool: images of {pixels} pixels");
     for number in 0..3 {
-        let axis = geometry.axis(number);
-        // A window that begins in the image has a pixel, one that begins before it perhaps at a later tap.
-        let before = (0..axis.windows).take_while(|&window| axis.pixel(window, 0) < 0);
-        let missing =
-            before.chain([axis.windows - 1]).find(|&window| axis.taps_of(window).is_empty());
+        let missing = geometry.axis(number).empty_window();
         assert!(
             missing.is_none(),
             "max_pool: window {missing:?} along axis {number} of {geometry:?} has no pixel"

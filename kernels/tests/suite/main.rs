@@ -37,3 +37,4 @@ mod scatter;
 mod table;
 mod ternary;
 mod trigonometric;
+mod unfit;

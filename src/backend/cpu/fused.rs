@@ -26,6 +26,7 @@ use crate::shape::Shape;
 use cross_entropy::Logits;
 
 pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
+    op.check()?;
     let name = op.name();
     let unsupported = || Error::Unsupported { op: name, backend: CpuBackend::NAME };
     let function = |activation: Activation| activation.op().ok_or_else(unsupported);

@@ -2,6 +2,7 @@
 //! equal bits for all layouts.
 
 use super::*;
+use crate::Error;
 use crate::backend::transposed;
 use crate::ops::{BinaryOp::Add, ReduceOp, UnaryOp::Exp};
 

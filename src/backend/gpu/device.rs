@@ -111,6 +111,11 @@ impl<D: Driver> Storage<D> {
     pub fn buffer(&self) -> &D::Buffer {
         self.buffer.as_ref().expect("only `drop` takes the buffer")
     }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl<D: Driver> Drop for Storage<D> {

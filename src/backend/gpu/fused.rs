@@ -65,6 +65,7 @@ impl<D: Driver> Call<D> {
 }
 
 pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results<GpuTensor<D>>> {
+    op.check()?;
     let name = op.name();
     match *op {
         FusedOp::Softmax { x, log } => {

@@ -406,3 +406,23 @@ fn windows_much_longer_than_their_images_have_the_right_values() -> Result<()> {
     run::<CpuBackend>()?;
     run::<ReferenceBackend>()
 }
+
+/// A common divisor of stride and dilation is not found by trying.
+#[test]
+fn convolutions_with_long_strides_and_dilations_end() -> Result<()> {
+    let (x, weight) = (T::ones((1, 1, 2), DType::F32)?, T::ones((1, 1, 1), DType::F32)?);
+    let (stride, padding, dilation) = ([usize::MAX - 1], [HALF - 14], [1 << 62]);
+    let options = ConvTransposeOptions { stride, padding, dilation, ..Default::default() };
+    assert!(text(x.conv_transpose1d(&weight, None, options)).starts_with("conv_transpose1d: "));
+
+    let x = T::ones((1, 1, 3, 7), DType::F32)?.requires_grad();
+    let weight = T::ones((1, 1, 3, 3), DType::F32)?.requires_grad();
+    let (stride, dilation) = ([4294967332, 5], [4294967318, 5]);
+    let options = ConvOptions { stride, dilation, padding: Padding::Same, ..Default::default() };
+    let grads = x.conv2d(&weight, None, options)?.sum_all()?.backward()?;
+    // Down, the taps in the middle see the second row. Across, windows see pixels 1 and 6 at taps 1, 2 and 0, 1.
+    let middle = |row: &[f32]| [&vec![0.0; row.len()], row, &vec![0.0; row.len()]].concat();
+    assert_eq!(grads.wrt(&x)?.to_vec::<f32>()?, middle(&[0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 2.0]));
+    assert_eq!(grads.wrt(&weight)?.to_vec::<f32>()?, middle(&[1.0, 2.0, 1.0]));
+    Ok(())
+}

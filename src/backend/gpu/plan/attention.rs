@@ -141,7 +141,7 @@ impl Attention {
             if nest.dims().len() > 1 {
                 return Ok(None);
             }
-            word(op, shape, mask.extent().map_or(0, |(_, last)| last))?;
+            word(op, shape, mask.extent(op)?.map_or(0, |(_, last)| last))?;
             words[14] = word(op, shape, mask.offset())?;
             words[15] = nest.strides(0).first().map_or(Ok(0), |&x| step(op, shape, x))?;
             words[16] = step(op, shape, mask.strides()[lead])?;

@@ -219,7 +219,7 @@ impl Function {
                 Operand::Tensor(layout) => {
                     layouts[k] = layout;
                     words[OFFSETS + k] = word(op, shape, layout.offset())?;
-                    let last = layout.extent().map_or(0, |(_, last)| last);
+                    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
                     word(op, shape, last)?;
                 }
                 Operand::Number(number) => {

@@ -133,7 +133,7 @@ fn words_of(
 }
 
 fn last_fits(op: &'static str, layout: &Layout) -> Result<u32> {
-    let last = layout.extent().map_or(0, |(_, last)| last);
+    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
     word(op, layout.shape(), last)
 }
 

@@ -165,7 +165,7 @@ impl Product {
         let shape = a.shape();
         for (at, layout) in [(4, a), (5, b)] {
             words[at] = word(op, shape, layout.offset())?;
-            word(op, shape, layout.extent().map_or(0, |(_, last)| last))?;
+            word(op, shape, layout.extent(op)?.map_or(0, |(_, last)| last))?;
         }
         for (at, layout) in [(6, a), (8, b)] {
             words[at] = step(op, shape, layout.strides()[row])?;

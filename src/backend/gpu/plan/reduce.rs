@@ -303,7 +303,7 @@ impl Reduction {
         let part = part_of(count);
         let parts = results.saturating_mul(count.div_ceil(part));
         let (kind, parameter) = kind_of(op);
-        word(name, shape, x.extent().map_or(0, |(_, last)| last))?;
+        word(name, shape, x.extent(name)?.map_or(0, |(_, last)| last))?;
         let mut words = Words::from_slice(&[
             0,
             0,
