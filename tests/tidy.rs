@@ -6,6 +6,8 @@
 mod imports;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/sums.rs"]
+mod sums;
 
 use source::{Source, Token};
 use std::fmt;
@@ -183,6 +185,9 @@ const CFG_ANYWHERE: [&str; 9] = [
     "any(test, feature = \"testing\")",
 ];
 
+/// Sums, products and shifts in comparisons beside `unsafe` that are allowed: file, text, why it cannot wrap.
+const WRAPPING_SUMS: [(&str, &str, &str); 0] = [];
+
 /// First folders of absolute paths that exist on one machine only.
 const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "tmp", "Users"];
 
@@ -219,6 +224,7 @@ fn check(source: &Source) -> Vec<Violation> {
         check_macros(&tokens, &mut report);
         check_cfg(source, &tokens, &mut report);
         check_safety_comments(source, &tokens, &mut report);
+        check_sums(source, &tokens, &mut report);
     }
     found
 }
@@ -322,6 +328,19 @@ fn check_safety_comments(
         }
         if !explained {
             report(pair[0].start, "unsafe without a `// SAFETY:` comment above it".into());
+        }
+    }
+}
+
+fn check_sums(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, String)) {
+    let is_test = source.path.ends_with("tests.rs") || source.path.contains("/tests/");
+    if is_test || !starts_with_any(&source.path, &["kernels/src/", "src/", "mpi/src/"]) {
+        return;
+    }
+    for (at, sum) in sums::wrapping_sides(&source.code, tokens) {
+        if !WRAPPING_SUMS.iter().any(|(path, allowed, _)| (*path, *allowed) == (&source.path, sum))
+        {
+            report(at, format!("`{sum}` {}", sums::REASON));
         }
     }
 }

@@ -89,9 +89,45 @@ const CFG: &[Row] = &[
     ("kernels/src/simd.rs", "#[cfg(target_arch = \"x86_64\")]\nmod avx2;", ""),
 ];
 
+/// `@@` stands for an `unsafe` block.
+const SUMS: &[Row] = &[
+    (
+        "kernels/src/map.rs",
+        "fn f() {\n    assert!(a + n <= x.len());\n    @@\n}",
+        ":2: `a + n` may wrap",
+    ),
+    ("kernels/src/map.rs", "fn f() { @@ if x.len() > (a + 1) {} }", "`(a + 1)` may wrap"),
+    (
+        "kernels/src/map.rs",
+        "fn f() { @@ } fn g() { while ok && rows * cols < n {} }",
+        "`rows * cols`",
+    ),
+    ("kernels/src/map.rs", "fn f() { @@ let fits = n >= 1 << bits; }", "`1 << bits` may wrap"),
+    ("kernels/src/map.rs", "fn f() { @@ n >= a * size_of::<T>() }", "`a * size_of::<T>()`"),
+    ("kernels/src/map.rs", "fn f() { @@ match a { 1 if a * n < b => 1, _ => 2 } }", "`a * n`"),
+    ("kernels/src/map.rs", "fn f() { assert!(a + n <= x.len()); }", ""),
+    ("kernels/tests/suite/map.rs", "fn f() { assert!(a + n <= x.len()); @@ }", ""),
+    ("kernels/src/map/tests.rs", "fn f() { assert!(a + n <= x.len()); @@ }", ""),
+    ("kernels/src/map.rs", "fn f() { @@ if n <= x.len() && a <= x.len() - n {} }", ""),
+    (
+        "kernels/src/map.rs",
+        "fn f() { @@ if a.checked_add(n + 1).is_some_and(|end| end <= n) {} }",
+        "",
+    ),
+    ("kernels/src/map.rs", "fn f() { @@ if x[a + 1] < 2 * LINE && *wanted < *a {} }", ""),
+    (
+        "kernels/src/map.rs",
+        "fn f() { @@ a + v * <S as Lanes<f64>>::LANES; f(a << 1, -> T, a >> 1); }",
+        "",
+    ),
+    ("kernels/src/map.rs", "fn f<T: A<B> + C>(x: V<T>) -> V<T> { @@ a + x.sum::<T>() == b }", ""),
+];
+
 #[test]
 fn each_rule_reports_violations_and_nothing_else() {
-    for &(path, text, expected) in [LAYERS, PLACES, SAFETY, LEFTOVERS, CFG].concat().iter() {
+    let rows = [LAYERS, PLACES, SAFETY, LEFTOVERS, CFG, SUMS].concat();
+    for &(path, text, expected) in rows.iter() {
+        let text = text.replace("@@", "\n// SAFETY: checked.\nunsafe { g() };");
         // `@` in front keeps these rows from being machine paths themselves.
         let (text, expected) = (text.replace("@/", "/"), expected.replace("@/", "/"));
         let found: Vec<String> = check(&Source::new(path, &text))
