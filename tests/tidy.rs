@@ -289,6 +289,7 @@ fn check_cfg(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, S
             depth == 0
         });
         let end = close.map_or(source.text.len(), |token| token.start);
+        let end = if token.text == "cfg_attr" { first_comma(&tokens[open..], end) } else { end };
         let predicate = source.text[tokens[open].start + 1..end].trim();
         let positive = predicate.strip_prefix("not(").and_then(|rest| rest.strip_suffix(')'));
         if !CFG_ANYWHERE.contains(&positive.unwrap_or(predicate)) {
@@ -296,6 +297,20 @@ fn check_cfg(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, S
             report(token.start, format!("cfg({predicate}) is allowed only in {places}"));
         }
     }
+}
+
+/// The first comma inside the parentheses that the tokens begin with, or else `end`.
+fn first_comma(tokens: &[Token], end: usize) -> usize {
+    let mut depth = 0usize;
+    let comma = tokens.iter().find(|token| {
+        depth = match token.text {
+            "(" => depth + 1,
+            ")" => depth.saturating_sub(1),
+            _ => depth,
+        };
+        depth == 1 && token.text == ","
+    });
+    comma.map_or(end, |token| token.start.min(end))
 }
 
 /// Every `unsafe` block and `unsafe impl` has a comment with `SAFETY:` on its line or above the

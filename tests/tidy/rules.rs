@@ -78,7 +78,9 @@ const LEFTOVERS: &[Row] = &[
 const CFG: &[Row] = &[
     ("src/shape.rs", "#[cfg(target_arch = \"x86_64\")]\nfn f() {}", "cfg(target_arch"),
     ("src/shape.rs", "fn f() { if cfg!(windows) {} }", "cfg(windows)"),
-    ("src/shape.rs", "#[cfg_attr(windows, inline)]\nfn f() {}", "cfg(windows, inline)"),
+    ("src/shape.rs", "#[cfg_attr(windows, inline)]\nfn f() {}", "cfg(windows) is"),
+    ("src/shape.rs", "#[cfg_attr(any(test, unix), inline)]\nfn f() {}", "cfg(any(test, unix))"),
+    ("src/shape.rs", "#[cfg_attr(miri, ignore = \"slow\")]\nfn f() {}", ""),
     ("src/shape.rs", "#[cfg(any(test, unix))]\nfn f() {}", "cfg(any(test, unix))"),
     ("src/tensor.rs", "#[cfg(feature = \"openblas\")]\nfn f() {}", "cfg(feature"),
     ("src/shape.rs", "#[cfg(test)]\nmod tests {}", ""),
