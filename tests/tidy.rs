@@ -6,6 +6,8 @@
 mod imports;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/sums.rs"]
+mod sums;
 
 use source::{Source, Token};
 use std::fmt;
@@ -183,6 +185,9 @@ const CFG_ANYWHERE: [&str; 9] = [
     "any(test, feature = \"testing\")",
 ];
 
+/// Sums, products and shifts in comparisons beside `unsafe` that are allowed: file, text, why it cannot wrap.
+const WRAPPING_SUMS: [(&str, &str, &str); 0] = [];
+
 /// First folders of absolute paths that exist on one machine only.
 const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "tmp", "Users"];
 
@@ -219,6 +224,7 @@ fn check(source: &Source) -> Vec<Violation> {
         check_macros(&tokens, &mut report);
         check_cfg(source, &tokens, &mut report);
         check_safety_comments(source, &tokens, &mut report);
+        check_sums(source, &tokens, &mut report);
     }
     found
 }
@@ -283,6 +289,7 @@ fn check_cfg(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, S
             depth == 0
         });
         let end = close.map_or(source.text.len(), |token| token.start);
+        let end = if token.text == "cfg_attr" { first_comma(&tokens[open..], end) } else { end };
         let predicate = source.text[tokens[open].start + 1..end].trim();
         let positive = predicate.strip_prefix("not(").and_then(|rest| rest.strip_suffix(')'));
         if !CFG_ANYWHERE.contains(&positive.unwrap_or(predicate)) {
@@ -290,6 +297,20 @@ fn check_cfg(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, S
             report(token.start, format!("cfg({predicate}) is allowed only in {places}"));
         }
     }
+}
+
+/// The first comma inside the parentheses that the tokens begin with, or else `end`.
+fn first_comma(tokens: &[Token], end: usize) -> usize {
+    let mut depth = 0usize;
+    let comma = tokens.iter().find(|token| {
+        depth = match token.text {
+            "(" => depth + 1,
+            ")" => depth.saturating_sub(1),
+            _ => depth,
+        };
+        depth == 1 && token.text == ","
+    });
+    comma.map_or(end, |token| token.start.min(end))
 }
 
 /// Every `unsafe` block and `unsafe impl` has a comment with `SAFETY:` on its line or above the
@@ -322,6 +343,19 @@ fn check_safety_comments(
         }
         if !explained {
             report(pair[0].start, "unsafe without a `// SAFETY:` comment above it".into());
+        }
+    }
+}
+
+fn check_sums(source: &Source, tokens: &[Token], report: &mut impl FnMut(usize, String)) {
+    let is_test = source.path.ends_with("tests.rs") || source.path.contains("/tests/");
+    if is_test || !starts_with_any(&source.path, &["kernels/src/", "src/", "mpi/src/"]) {
+        return;
+    }
+    for (at, sum) in sums::wrapping_sides(&source.code, tokens) {
+        if !WRAPPING_SUMS.iter().any(|(path, allowed, _)| (*path, *allowed) == (&source.path, sum))
+        {
+            report(at, format!("`{sum}` {}", sums::REASON));
         }
     }
 }

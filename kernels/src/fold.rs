@@ -250,7 +250,7 @@ unsafe fn fold<S: Simd, K: Term<M>, const M: usize>(simd: S, x: Source) -> K::Ac
         if blocks < MOST_BLOCKS { blocks } else { MOST_BLOCKS }
     };
     let (mut tree, mut at) = (Pairwise::new(), 0);
-    while several > 1 && x.len - at >= several * BLOCK {
+    while several > 1 && (x.len - at) / BLOCK >= several {
         // SAFETY: that many whole blocks are left.
         let found = unsafe { blocks::<S, K, M>(simd, x, at, BLOCK, several) };
         for b in 0..several {

@@ -111,7 +111,7 @@ impl<E: Float> ElementTask<E> for Largest<'_, E> {
                         let start = row * output[2] + first;
                         let positions = positions.get_mut(start..start + y.len());
                         let positions = positions.unwrap_or_default();
-                        let is_whole = whole.contains(&first) && first + y.len() <= whole.end;
+                        let is_whole = whole.contains(&first) && y.len() <= whole.end - first;
                         largest_of(simd, x, &geometry, [deep, down, first], is_whole, y, positions);
                     }
                 }

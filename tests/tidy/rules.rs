@@ -78,7 +78,9 @@ const LEFTOVERS: &[Row] = &[
 const CFG: &[Row] = &[
     ("src/shape.rs", "#[cfg(target_arch = \"x86_64\")]\nfn f() {}", "cfg(target_arch"),
     ("src/shape.rs", "fn f() { if cfg!(windows) {} }", "cfg(windows)"),
-    ("src/shape.rs", "#[cfg_attr(windows, inline)]\nfn f() {}", "cfg(windows, inline)"),
+    ("src/shape.rs", "#[cfg_attr(windows, inline)]\nfn f() {}", "cfg(windows) is"),
+    ("src/shape.rs", "#[cfg_attr(any(test, unix), inline)]\nfn f() {}", "cfg(any(test, unix))"),
+    ("src/shape.rs", "#[cfg_attr(miri, ignore = \"slow\")]\nfn f() {}", ""),
     ("src/shape.rs", "#[cfg(any(test, unix))]\nfn f() {}", "cfg(any(test, unix))"),
     ("src/tensor.rs", "#[cfg(feature = \"openblas\")]\nfn f() {}", "cfg(feature"),
     ("src/shape.rs", "#[cfg(test)]\nmod tests {}", ""),
@@ -89,9 +91,45 @@ const CFG: &[Row] = &[
     ("kernels/src/simd.rs", "#[cfg(target_arch = \"x86_64\")]\nmod avx2;", ""),
 ];
 
+/// `@@` stands for an `unsafe` block.
+const SUMS: &[Row] = &[
+    (
+        "kernels/src/map.rs",
+        "fn f() {\n    assert!(a + n <= x.len());\n    @@\n}",
+        ":2: `a + n` may wrap",
+    ),
+    ("kernels/src/map.rs", "fn f() { @@ if x.len() > (a + 1) {} }", "`(a + 1)` may wrap"),
+    (
+        "kernels/src/map.rs",
+        "fn f() { @@ } fn g() { while ok && rows * cols < n {} }",
+        "`rows * cols`",
+    ),
+    ("kernels/src/map.rs", "fn f() { @@ let fits = n >= 1 << bits; }", "`1 << bits` may wrap"),
+    ("kernels/src/map.rs", "fn f() { @@ n >= a * size_of::<T>() }", "`a * size_of::<T>()`"),
+    ("kernels/src/map.rs", "fn f() { @@ match a { 1 if a * n < b => 1, _ => 2 } }", "`a * n`"),
+    ("kernels/src/map.rs", "fn f() { assert!(a + n <= x.len()); }", ""),
+    ("kernels/tests/suite/map.rs", "fn f() { assert!(a + n <= x.len()); @@ }", ""),
+    ("kernels/src/map/tests.rs", "fn f() { assert!(a + n <= x.len()); @@ }", ""),
+    ("kernels/src/map.rs", "fn f() { @@ if n <= x.len() && a <= x.len() - n {} }", ""),
+    (
+        "kernels/src/map.rs",
+        "fn f() { @@ if a.checked_add(n + 1).is_some_and(|end| end <= n) {} }",
+        "",
+    ),
+    ("kernels/src/map.rs", "fn f() { @@ if x[a + 1] < 2 * LINE && *wanted < *a {} }", ""),
+    (
+        "kernels/src/map.rs",
+        "fn f() { @@ a + v * <S as Lanes<f64>>::LANES; f(a << 1, -> T, a >> 1); }",
+        "",
+    ),
+    ("kernels/src/map.rs", "fn f<T: A<B> + C>(x: V<T>) -> V<T> { @@ a + x.sum::<T>() == b }", ""),
+];
+
 #[test]
 fn each_rule_reports_violations_and_nothing_else() {
-    for &(path, text, expected) in [LAYERS, PLACES, SAFETY, LEFTOVERS, CFG].concat().iter() {
+    let rows = [LAYERS, PLACES, SAFETY, LEFTOVERS, CFG, SUMS].concat();
+    for &(path, text, expected) in rows.iter() {
+        let text = text.replace("@@", "\n// SAFETY: checked.\nunsafe { g() };");
         // `@` in front keeps these rows from being machine paths themselves.
         let (text, expected) = (text.replace("@/", "/"), expected.replace("@/", "/"));
         let found: Vec<String> = check(&Source::new(path, &text))

@@ -55,7 +55,7 @@ impl Nest {
         let extent = |axis: usize| self.extent(axis);
         let last = self.rank() - 1;
         let units: usize = (axis..=last).map(extent).product();
-        let is_small = units * unit <= SMALL;
+        let is_small = units.saturating_mul(unit) <= SMALL;
         let is_narrow = extent(last) < NARROW && !(extent(last) * unit).is_multiple_of(VECTOR);
         let is_narrow_source = is_small && extent(axis) < NARROW_SOURCE;
         if !(is_narrow || is_narrow_source) {
@@ -104,9 +104,10 @@ impl Nest {
             nest.push_axis_of(&self, axis);
         }
         let bytes = unit * (0..near.rank()).map(|axis| near.extent(axis)).product::<usize>();
-        let is_piece = near.piece(unit) == Some(step) && at_once * bytes <= TOGETHER;
+        let is_piece = near.piece(unit) == Some(step) && at_once.saturating_mul(bytes) <= TOGETHER;
         let whole_lines = at_once - at_once % (LINE >> bytes.trailing_zeros().min(LINE.ilog2()));
-        let is_buffered = streams && is_piece && whole_lines.min(len) * bytes >= 2 * LINE;
+        let is_buffered =
+            streams && is_piece && whole_lines.min(len).saturating_mul(bytes) >= 2 * LINE;
         let at_once = if is_buffered { whole_lines } else { at_once };
         let mut buffer = Buffer([const { MaybeUninit::uninit() }; TOGETHER]);
         let mut place = outer.walk();

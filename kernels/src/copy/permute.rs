@@ -207,7 +207,7 @@ impl Nest {
         let unit = match stride {
             1 if last > 0 => self.dims[last] * size,
             // A few repetitions of a contiguous row are a matrix whose rows are all the same.
-            0 if self.dims[last] * size < LINE && (0..last).any(are_adjacent) => size,
+            0 if self.dims[last].saturating_mul(size) < LINE && (0..last).any(are_adjacent) => size,
             _ if (0..last).any(is_nearer) => size,
             _ => usize::MAX,
         };

@@ -212,7 +212,7 @@ unsafe fn tiles<E: Float, S: Lanes<E>, M: Mix<E, S>>(
     let (tile_rows, tile_cols) = (TILE_ROWS / narrower, TILE_BYTES * narrower / size);
     let pitch = tile_rows * size;
     let result = matrix.dst_stride.unsigned_abs().saturating_mul(matrix.cols);
-    let is_direct = result <= TILE_ROWS * TILE_BYTES || matrix.rows * size < LINE;
+    let is_direct = result <= TILE_ROWS * TILE_BYTES || matrix.rows.saturating_mul(size) < LINE;
     let mut buffer = Buffer([MaybeUninit::uninit(); TILE_ROWS * TILE_BYTES]);
     let buffer: *mut u8 = buffer.0.as_mut_ptr().cast();
     for r in (0..matrix.rows).step_by(tile_rows) {

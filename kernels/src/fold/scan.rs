@@ -81,7 +81,7 @@ fn scan_rows<E: Float + Widen, S: Simd>(simd: S, task: ScanRows<'_, E>) {
     // SAFETY: `ScanRows::new` compared the lengths; rows and bands of rows are below `len`.
     unsafe {
         let mut at = 0;
-        while width > 1 && len - at >= width * cols {
+        while width > 1 && (len - at) / width >= cols {
             scan_band(simd, x.add(at), cols, y.add(at), product);
             at += width * cols;
         }

@@ -308,7 +308,7 @@ impl<T: Factor> ColumnGroup<T> {
         let turn = N as isize * self.b_column - self.depth as isize;
         let b = self.b.wrapping_add(at);
         let next =
-            b.wrapping_add(ahead).wrapping_offset(if at + ahead >= self.depth { turn } else { 0 });
+            b.wrapping_add(ahead).wrapping_offset(if self.depth - at <= ahead { turn } else { 0 });
         let mut square = [simd.splat(T::Sum::ZERO); N];
         each!(j in N => {
             // SAFETY: a column, with N more elements.

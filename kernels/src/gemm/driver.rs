@@ -242,7 +242,7 @@ impl<E: Float> ElementTask<E> for Piece<'_, E> {
                     // the other if it stays in L1.
                     let rows_first = const { tiles_of_b_stay(S::ISA) };
                     let (mut row, mut tile) = (group, 0);
-                    while row < group + group_rows && tile < tiles.parts() {
+                    while row - group < group_rows && tile < tiles.parts() {
                         let (top, height) = (rows.start(row), rows.len(row));
                         let start = tiles.start(tile) * S::LANES;
                         let vectors = tiles.len(tile);

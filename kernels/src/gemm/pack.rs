@@ -159,7 +159,7 @@ impl<T: Factor> Panel<T> {
         // SAFETY: the panel's columns are readable over its depth; `width` is whole vectors.
         unsafe { squares.transpose(simd) };
         // A panel ends with the vector that holds its last column.
-        debug_assert!(self.width < self.columns + S::LANES);
+        debug_assert!(self.width - self.columns < S::LANES);
     }
 
     /// Copies elements one by one, with any strides.

@@ -158,7 +158,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                         columns,
                         steps,
                         resume: at > 0,
-                        prefetches: prefetches && from + at + STEPS < k,
+                        prefetches: prefetches && k - from - at > STEPS,
                         chains,
                         chains_row: chains_row as isize,
                     };

@@ -95,7 +95,7 @@ impl<E: Copy, const N: usize> Rows<E, N> {
     /// hardware prefetches along a row only.
     #[inline]
     fn have_gaps(&self) -> Option<[bool; N]> {
-        if self.rows <= ROWS_AHEAD || self.len * size_of::<E>() > LONGEST_AHEAD {
+        if self.rows <= ROWS_AHEAD || self.len > LONGEST_AHEAD / size_of::<E>() {
             return None;
         }
         let follows = |x: &Input<E>| x.stride == 0 || x.stride == self.len as isize;

@@ -155,14 +155,15 @@ impl Shelf {
     fn give(&mut self, class: usize, blocks: impl Iterator<Item = Block>) -> Vec<(usize, Block)> {
         let mut surplus = Vec::new();
         for block in blocks {
-            let bytes = class_bytes(class);
+            let (bytes, limit) = (class_bytes(class), limit_bytes());
             let object = (CLASSES..SCRATCH).contains(&class);
-            let is_full = object && self.lists[class].len() * bytes >= MAX_OBJECT_BYTES;
-            if bytes > limit_bytes() || is_full {
+            let is_full =
+                object && self.lists[class].len().saturating_mul(bytes) >= MAX_OBJECT_BYTES;
+            if bytes > limit || is_full {
                 surplus.push((class, block));
                 continue;
             }
-            if self.held_bytes + bytes > limit_bytes() {
+            if self.held_bytes > limit - bytes {
                 for (class, list) in self.lists.iter_mut().enumerate() {
                     surplus.extend(list.drain(..).map(|block| (class, block)));
                 }

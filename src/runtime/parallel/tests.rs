@@ -6,7 +6,8 @@ const EXPENSIVE: Cost = Cost(1_000_000_000);
 
 #[test]
 fn every_element_belongs_to_one_part() {
-    for (len, unit) in [(0, 1), (1, 1), (1000, 7), (1_000_003, 1024), (64, 64)] {
+    let long = if cfg!(miri) { 20_003 } else { 1_000_003 };
+    for (len, unit) in [(0, 1), (1, 1), (1000, 7), (long, 1024), (64, 64)] {
         let mut out = vec![0usize; len];
         for_each_chunk_mut(&mut out, unit, EXPENSIVE, &|first, slice| {
             for (i, x) in slice.iter_mut().enumerate() {
@@ -49,16 +50,17 @@ fn all_outputs_are_cut_at_the_same_units() {
 
 #[test]
 fn regions_in_quick_succession_run_every_part() {
+    const ROUNDS: usize = if cfg!(miri) { 50 } else { 2000 };
     for threads in [1, 2, 3, 7] {
         let crew = Crew::new(threads, || ());
         let count = AtomicUsize::new(0);
-        for round in 0..2000 {
+        for round in 0..ROUNDS {
             crew.run(round % 11, &|part| {
                 count.fetch_add(part + 1, Ordering::Relaxed);
             });
         }
         let expected: usize =
-            (0..2000).map(|round| (0..round % 11).map(|p| p + 1).sum::<usize>()).sum();
+            (0..ROUNDS).map(|round| (0..round % 11).map(|p| p + 1).sum::<usize>()).sum();
         assert_eq!(count.into_inner(), expected, "{threads} threads");
     }
 }
@@ -74,6 +76,7 @@ fn helpers_whose_warm_up_panics_take_part() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes an hour")]
 fn more_parts_than_a_tally_represents_are_run() {
     let crew = Crew::new(3, || ());
     for parts in [65_535, 65_536, 200_001] {

@@ -92,7 +92,9 @@ impl Memory {
             unsafe { simd.store_up_to(out.as_mut_ptr(), count, loaded) };
             assert_eq!(bits(&out), bits(&exact), "store_up_to({count}) on {}", S::ISA);
         }
-        for count in [0, 1, S::LANES - 1, S::LANES, S::LANES + 1, 1 << 33, usize::MAX] {
+        for count in
+            [0, 1, S::LANES - 1, S::LANES, S::LANES + 1, 1 << (usize::BITS - 31), usize::MAX]
+        {
             let mask = lanes(simd.splat(E::ONE).select(simd.first(count), simd.splat(E::ZERO)));
             let ones = mask.iter().take_while(|&&x| x == E::ONE.to_u64()).count();
             assert_eq!(ones, count.min(S::LANES));

@@ -111,6 +111,7 @@ fn waiting_threads_yield_the_processor() {
 
 /// Tests `SWATH_SPIN_US` in this process if it is set, otherwise in child processes with several values.
 #[test]
+#[cfg_attr(miri, ignore = "starts processes")]
 fn helpers_spin_for_the_time_set_by_the_environment() {
     const NAME: &str = "helpers_spin_for_the_time_set_by_the_environment";
     const STEP: Duration = Duration::from_micros(10);
