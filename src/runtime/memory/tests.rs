@@ -38,7 +38,8 @@ fn a_freed_buffer_is_reused_for_the_next_of_its_size() {
 
 #[test]
 fn buffers_may_be_freed_on_another_thread() {
-    let buffers: Vec<_> = (0..if cfg!(miri) { 300 } else { 3000 }).map(|i| bytes(1 + i % 4000)).collect();
+    let buffers: Vec<_> =
+        (0..if cfg!(miri) { 300 } else { 3000 }).map(|i| bytes(1 + i % 4000)).collect();
     std::thread::spawn(move || drop(buffers)).join().unwrap();
     let held = stats().held_bytes;
     assert!(held > 0 && held <= stats().system_bytes);
