@@ -102,7 +102,7 @@ fn check(what: &dyn std::fmt::Debug, found: Option<Vec<f32>>, expected: Option<V
 }
 
 fn sliding(draw: &mut Draw<'_>) -> Sliding {
-    let [image, kernel] = [draw.number(&[5, 4, 7, 1, 20, 2]), draw.number(&[1, 3, 2, 1])];
+    let [image, kernel] = [draw.number(&[5, 4, 7, 1, 20, 2]), draw.choose(&[1, 3, 2, 1])];
     let [stride, dilation] = [draw.number(&[1, 2, 3, 1]), draw.number(&[1, 2, 1])];
     let padding = [draw.stride(&[0, 1, 2, -1, 0]), draw.stride(&[0, 1, 2, -1, 0])];
     let windows = draw.number(&[1, 2, 3, 5, 9, 18]);
@@ -261,7 +261,9 @@ fn permuted(draw: &mut Draw<'_>) -> bool {
         Ok(())
     });
     let mut positions = vec![offset as i128];
-    if numel == Some(size) && dims.len() == strides.len() {
+    if size == 0 {
+        positions.clear();
+    } else if numel == Some(size) && dims.len() == strides.len() {
         for (&dim, &stride) in dims.iter().zip(&strides) {
             let along = |start: i128| (0..dim).map(move |i| start + i as i128 * stride as i128);
             positions = positions.into_iter().flat_map(along).collect();
@@ -282,7 +284,8 @@ fn block(draw: &mut Draw<'_>) -> bool {
     let (x, inside) = memory(len);
     let mut argument = || {
         let data = &x[inside.clone()];
-        let stride = draw.stride(&[cols as isize, cols as isize, 0, 1, -(cols as isize), -1]);
+        let stride =
+            draw.stride(&[cols as isize, cols as isize, 0, 1, (cols as isize).wrapping_neg(), -1]);
         let back = rows.saturating_sub(1).saturating_mul(stride.min(0).unsigned_abs());
         let start = draw.number(&[back, back, back.wrapping_add(1), 0]);
         BlockArg { data, start, stride, is_value: draw.once_in(3) }
@@ -298,7 +301,7 @@ fn block(draw: &mut Draw<'_>) -> bool {
     let Some(found) = found else { return false };
     // Elements between rows keep their numbers.
     let mut expected: Vec<Option<f32>> = (0..out).map(|i| Some(i as f32)).collect();
-    for (r, c) in (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c))) {
+    for [_, r, c] in indices([cols.min(1), rows, cols]) {
         let element = |x: &BlockArg<'_, f32>| {
             let column = if x.is_value { 0 } else { c as i128 };
             at(x.start as i128 + r as i128 * x.stride as i128 + column, len)
@@ -404,7 +407,7 @@ fn strided(draw: &mut Draw<'_>) -> bool {
         return false;
     };
     let mut expected: Vec<Option<f32>> = (0..out).map(|i| Some(i as f32)).collect();
-    for (r, c) in (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c))) {
+    for [_, r, c] in indices([cols.min(1), rows, cols]) {
         let position = offset as i128 + r as i128 * src_row_stride as i128 + c as i128;
         expected[c * dst_row_stride + r] = at(position, len);
     }
