@@ -42,7 +42,7 @@ pub fn draw_uniform<E: Drawn>(words: &[u32], range: Uniform<E>, y: &mut [E]) {
 /// ```
 /// let mut y = [0f32; 2];
 /// swath_kernels::draw_normal(&[1 << 30, 3 << 30], &mut y);
-/// assert_eq!(y, [0.6744898, -0.6744898]);
+/// assert_eq!(y, [0.67448974, -0.67448974]);
 /// ```
 ///
 /// # Panics
