@@ -17,3 +17,8 @@ pub(crate) fn geometry(op: &'static str, axes: [Sliding; 3]) -> Result<Geometry>
 pub(crate) fn images_like(like: &Shape, n: usize, channels: usize, extents: [usize; 3]) -> Shape {
     [n, channels].iter().chain(&extents[5 - like.ndim()..]).copied().collect()
 }
+
+/// The greatest common divisor of a stride and a dilation, or of numbers of pixels and windows.
+pub(crate) fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}

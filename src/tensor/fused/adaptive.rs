@@ -15,7 +15,7 @@ use smallvec::smallvec;
 
 use crate::autodiff::graph::{Upstream, record, rule};
 use crate::backend::Backend;
-use crate::backend::windows::geometry;
+use crate::backend::windows::{geometry, greatest_common_divisor};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::Sliding;
@@ -84,13 +84,6 @@ adaptive_poolings! {
 fn window(i: usize, [extent, count]: [usize; 2]) -> Range<usize> {
     let [i, extent, count] = [i, extent, count].map(|number| number as u128);
     (i * extent / count) as usize..((i + 1) * extent).div_ceil(count) as usize
-}
-
-fn greatest_common_divisor([mut a, mut b]: [usize; 2]) -> usize {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// Returns the length of the longest window.
@@ -202,7 +195,7 @@ impl<B: Backend> Tensor<B> {
             });
         }
         // The windows repeat with each period.
-        let periods = greatest_common_divisor(windows);
+        let periods = greatest_common_divisor(windows[0], windows[1]);
         let [pixels, kinds] = windows.map(|number| number / periods);
         let longest = longest([pixels, kinds]);
         if longest > ADDED_PIXELS || kinds <= longest || self.numel() / pixels >= ADDED_ELEMENTS {

@@ -11,7 +11,7 @@ use super::super::super::working::for_float;
 use super::super::super::{CpuTensor, Output, Results, Written, copy};
 use super::{Grid, Images, Job, Phase};
 use crate::backend::TensorData;
-use crate::backend::windows::{self, images_like};
+use crate::backend::windows::{self, greatest_common_divisor, images_like};
 use crate::error::Result;
 
 /// A phase of one axis: every `stride`-th pixel from `start` on. All of them are at the same taps of windows, so they are
@@ -74,11 +74,6 @@ fn lines(axis: &Sliding) -> Vec<Line> {
         Some(Line { start, first, step, sliding })
     });
     phases.collect()
-}
-
-/// Euclid's algorithm.
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 pub(in super::super) fn transpose(
