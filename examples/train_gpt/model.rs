@@ -66,7 +66,8 @@ impl<B: Backend> Gpt<B> {
 
     /// Returns the mean cross-entropy, in nats, of predicting `targets` `[b, t]` from `inputs` `[b, t]`.
     pub fn loss(&self, inputs: &Tensor<B>, targets: &Tensor<B>) -> Result<Tensor<B>> {
-        self.forward(inputs)?.cross_entropy(targets, CrossEntropy::default())
+        let options = CrossEntropy { axis: Some((-1).into()), ..CrossEntropy::default() };
+        self.forward(inputs)?.cross_entropy(targets, options)
     }
 }
 
