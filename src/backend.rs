@@ -1,24 +1,21 @@
-//! [`Backend`]: the operations of a device. A backend is a type with static methods and an associated
-//! tensor type, chosen at compile time.
+//! [`Backend`]: the operations of a device. A backend is a type with static methods and an associated tensor type,
+//! chosen at compile time.
 //!
-//! Fourteen methods are required: `from_host`, `to_host`, `full`, `cast`, `view`, `contiguous`, `unary`,
-//! `binary`, `compare`, `reduce`, `matmul`, `gather`, `scatter_add`, `cat`. They take op enums, so that a new
-//! op does not change the trait, and their operands are valid: the tensor layer has checked shapes, dtypes
-//! and axes and has broadcast by strides of 0. A backend only reports errors that the tensor layer cannot
-//! detect: an op or dtype that it does not implement, an index out of range, an integer division by zero,
-//! a failed allocation.
+//! Fourteen methods are required: `from_host`, `to_host`, `full`, `cast`, `view`, `contiguous`, `unary`, `binary`,
+//! `compare`, `reduce`, `matmul`, `gather`, `scatter_add`, `cat`. They take op enums, so that a new op does not
+//! change the trait, and their operands are valid: the tensor layer has checked shapes, dtypes and axes and has
+//! broadcast by strides of 0. A backend only reports errors that the tensor layer cannot detect: an op or dtype
+//! that it does not implement, an index out of range, an integer division by zero, a failed allocation.
 //!
 //! Further methods, for which a backend may have a faster kernel, have defaults composed of the required ones:
 //! [`ternary`](Backend::ternary), [`test`](Backend::test), [`where_cond`](Backend::where_cond),
 //! [`scan`](Backend::scan), [`arg_scan`](Backend::arg_scan), [`order`](Backend::order),
 //! [`search_sorted`](Backend::search_sorted), [`matmul_add`](Backend::matmul_add), [`scatter`](Backend::scatter),
 //! [`slice_assign`](Backend::slice_assign), [`assemble`](Backend::assemble), [`read`](Backend::read),
-//! [`item`](Backend::item). The composites of [`fused`](Backend::fused) and [`update`](Backend::update)
-//! are in the layers above, which run them if the backend has no kernel.
+//! [`item`](Backend::item). Without a [`fused`](Backend::fused) or [`update`](Backend::update) the layers above compose.
 //!
-//! The named functions ([`add`](Backend::add), [`exp`](Backend::exp), [`sum`](Backend::sum) …) are
-//! provided on top. They check their own operands, so that code that works on backend tensors without
-//! recording can call them directly.
+//! The named functions ([`add`](Backend::add), [`exp`](Backend::exp), [`sum`](Backend::sum) …) are provided on top.
+//! They check their own operands: code that works on backend tensors without recording calls them directly.
 
 pub mod any;
 mod checks;
@@ -55,7 +52,7 @@ pub(crate) use checks::{
 };
 pub use convert::IntoBackend;
 pub(crate) use operands::{
-    broadcast, broadcast_pair, reduce_axes, sum_to_axes, transposed, unify_bool,
+    Reducer, broadcast, broadcast_pair, reduce_axes, sum_to_axes, transposed, unify_bool,
 };
 use operands::{broadcast_binary, filled};
 
@@ -213,6 +210,12 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Reduces over `axes` (sorted, distinct, possibly none), which stay as extents of 1.
     fn reduce(op: ReduceOp, x: &Self::Tensor, axes: &[usize]) -> Result<Self::Tensor>;
+
+    /// The reduction with the function that runs it: [`Backend::reduce`], or a function of this op alone.
+    #[doc(hidden)]
+    fn reducer(op: ReduceOp) -> Reducer<Self::Tensor> {
+        Reducer { op, run: Self::reduce }
+    }
 
     /// Cumulative sum or product along `axis`, of the shape of `x`.
     fn scan(op: ScanOp, x: &Self::Tensor, axis: usize) -> Result<Self::Tensor> {
@@ -408,17 +411,17 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Sum over axes (`None`: all), which stay as extents of 1 with `keepdims`.
     fn sum(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(ReduceOp::Sum, x, axes, keepdims)
+        reduce_axes::<Self>(Self::reducer(ReduceOp::Sum), x, axes, keepdims)
     }
 
     /// Mean over axes, with arguments as for [`Backend::sum`].
     fn mean(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(ReduceOp::Mean, x, axes, keepdims)
+        reduce_axes::<Self>(Self::reducer(ReduceOp::Mean), x, axes, keepdims)
     }
 
     /// Maximum over axes, with arguments as for [`Backend::sum`].
     fn max(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(ReduceOp::Max, x, axes, keepdims)
+        reduce_axes::<Self>(Self::reducer(ReduceOp::Max), x, axes, keepdims)
     }
 
     /// Permutes the axes into the order of `axes`; `None` swaps the last two.

@@ -40,7 +40,10 @@ macro_rules! engine {
             engine_cast, cast_body:
                 (x: &Tensor<$B>, dtype: DType) -> Tensor<$B>;
             engine_reduce, reduce_body:
-                (x: &Tensor<$B>, op: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Tensor<$B>;
+                (x: &Tensor<$B>, reducer: Reducer<<$B as Backend>::Tensor>, axes: Option<&[usize]>,
+                    keepdims: bool) -> Tensor<$B>;
+            engine_logsumexp, logsumexp_body:
+                (x: &Tensor<$B>, axes: Option<&[usize]>, keepdims: bool) -> Tensor<$B>;
             engine_sum_to, sum_to_body:
                 (x: &Tensor<$B>, shape: Shape) -> Tensor<$B>;
             engine_scan, scan_body:

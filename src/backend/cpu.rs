@@ -42,7 +42,7 @@ pub use tensor::CpuTensor;
 use tensor::Output;
 use written::Written;
 
-use super::{Arg, Backend, Results, TensorData};
+use super::{Arg, Backend, Reducer, Results, TensorData};
 use crate::dtype::{DType, HostData, IS_LITTLE_ENDIAN, Scalar};
 use crate::engine::names::*;
 use crate::engine::{engine, engine_methods};
@@ -137,8 +137,14 @@ impl Backend for CpuBackend {
         choose::where_cond(mask, a, b)
     }
 
+    #[inline(always)]
     fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
-        reduce::reduce(op, x, axes)
+        reduce::function(op)(op, x, axes)
+    }
+
+    #[inline(always)]
+    fn reducer(op: ReduceOp) -> Reducer<CpuTensor> {
+        Reducer { op, run: reduce::function(op) }
     }
 
     fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> {
@@ -199,6 +205,7 @@ impl Backend for CpuBackend {
         copy::cat(tensors, axis)
     }
 
+    #[inline(always)]
     fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
         fused::fused(op)
     }

@@ -64,20 +64,29 @@ pub(crate) fn unify_bool<B: Backend>(
     }
 }
 
+/// A reduction, and the function that runs it.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Reducer<T> {
+    pub(crate) op: ReduceOp,
+    pub(crate) run: fn(ReduceOp, &T, &[usize]) -> Result<T>,
+}
+
 /// Checks axes and dtype, reduces, and removes the reduced axes unless `keepdims`.
 pub(crate) fn reduce_axes<B: Backend>(
-    op: ReduceOp,
+    reducer: Reducer<B::Tensor>,
     x: &B::Tensor,
     axes: Option<&[usize]>,
     keepdims: bool,
 ) -> Result<B::Tensor> {
+    let Reducer { op, run } = reducer;
     let (name, shape) = (op.name(), *x.shape());
     reduced_dtype(op, x.dtype(), shape)?;
     let axes = shape.resolve_axes(name, axes)?;
     if op.needs_elements() && shape.numel() == 0 && shape.reduced(&axes, false).numel() > 0 {
         return Err(Error::EmptyReduction { op: name, shape });
     }
-    let out = B::reduce(op, x, &axes)?;
+    let out = run(op, x, &axes)?;
     if keepdims || axes.is_empty() {
         return Ok(out);
     }

@@ -56,6 +56,7 @@ use crate::runtime::recording::with_recording;
 use super::Tensor;
 
 /// Runs the backend's kernel of a fused op; `None` if it has none.
+#[inline(always)]
 fn kernel<B: Backend, const N: usize>(
     op: &FusedOp<'_, B::Tensor>,
 ) -> Result<Option<[B::Tensor; N]>> {
@@ -72,6 +73,7 @@ fn kernel<B: Backend, const N: usize>(
 
 /// Runs the backend's gradient kernel; `None` if it has none, or if the gradients will be
 /// differentiated.
+#[inline(always)]
 fn gradient_kernel<B: Backend, const N: usize>(
     upstream: &Upstream<'_, B>,
     op: &FusedOp<'_, B::Tensor>,
@@ -84,6 +86,7 @@ fn gradient_kernel<B: Backend, const N: usize>(
 
 /// Computes the gradients of the present inputs of an op by the backend's kernel, which has one result
 /// per input, or through the composite.
+#[inline(always)]
 fn gradients<B: Backend, const N: usize>(
     upstream: &Upstream<'_, B>,
     op: &FusedOp<'_, B::Tensor>,

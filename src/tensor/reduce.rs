@@ -1,8 +1,8 @@
 //! Reductions.
 
 use crate::autodiff::graph::record;
-use crate::autodiff::ops::reduce::reduce_rule;
-use crate::backend::{Backend, reduce_axes};
+use crate::autodiff::ops::reduce::{log_sum_exp_rule, reduce_rule};
+use crate::backend::{Backend, Reducer, reduce_axes};
 use crate::error::{Error, Result};
 use crate::ops::ReduceOp;
 use crate::shape::{Axes, Axis};
@@ -322,6 +322,7 @@ impl<B: Backend> Tensor<B> {
         self.reduce(ReduceOp::ArgMin, None, false).map_err(|e| e.named("argmin_all"))
     }
 
+    #[inline(always)]
     fn reduce_along(&self, op: ReduceOp, axes: Axes, keepdims: bool) -> Result<Self> {
         let axes = axes.resolve(op.name(), self.shape())?;
         self.reduce(op, Some(&axes), keepdims)
@@ -340,27 +341,43 @@ impl<B: Backend> Tensor<B> {
     ///
     /// # Errors
     /// As for the method of the same name.
+    #[inline(always)]
     pub fn reduce(&self, op: ReduceOp, axes: Option<&[usize]>, keepdims: bool) -> Result<Self> {
-        B::engine_reduce(self, op, axes, keepdims)
+        match op {
+            ReduceOp::LogSumExp => B::engine_logsumexp(self, axes, keepdims),
+            _ => B::engine_reduce(self, B::reducer(op), axes, keepdims),
+        }
     }
 
     pub(crate) fn reduce_body(
         x: &Tensor<B>,
-        op: ReduceOp,
+        reducer: Reducer<B::Tensor>,
         axes: Option<&[usize]>,
         keepdims: bool,
     ) -> Result<Self> {
+        let op = reducer.op;
         if let ReduceOp::Norm { p } = op
             && p.is_nan()
         {
             let reason = format!("p is NaN: expected a number, for shape {}", x.shape());
             return Err(Error::InvalidArgument { op: op.name(), reason });
         }
-        let data = reduce_axes::<B>(op, x.data(), axes, keepdims)?;
+        let data = reduce_axes::<B>(reducer, x.data(), axes, keepdims)?;
         if let ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::Any | ReduceOp::All = op {
             return Ok(Tensor::from_data(data));
         }
         let axes = x.shape().resolve_axes(op.name(), axes)?;
         Ok(record(op.name(), data, &[x], |y| reduce_rule(op, x, axes, y)))
+    }
+
+    pub(crate) fn logsumexp_body(
+        x: &Tensor<B>,
+        axes: Option<&[usize]>,
+        keepdims: bool,
+    ) -> Result<Self> {
+        let op = ReduceOp::LogSumExp;
+        let data = reduce_axes::<B>(B::reducer(op), x.data(), axes, keepdims)?;
+        let axes = x.shape().resolve_axes(op.name(), axes)?;
+        Ok(record(op.name(), data, &[x], |y| log_sum_exp_rule(x, axes, y)))
     }
 }

@@ -368,7 +368,7 @@ impl<B: Backend> Tensor<B> {
         if shape == *x.shape() && x.dtype().is_float() {
             return Ok(x.clone());
         }
-        let summed = reduce_axes::<B>(ReduceOp::Sum, x.data(), Some(&axes), true);
+        let summed = reduce_axes::<B>(B::reducer(ReduceOp::Sum), x.data(), Some(&axes), true);
         let data = B::reshape(&summed.map_err(|e| e.named(op))?, shape)?;
         Ok(record(op, data, &[x], |_| sum_to_rule(*x.shape())))
     }

@@ -44,8 +44,61 @@ pub(crate) fn reduce_rule<B: Backend>(
     shared_rule(ReduceRule { op, shape: *x.shape(), axes, values })
 }
 
+/// Rule of logsumexp, apart from [`reduce_rule`], so that other reductions do not link softmax.
+pub(crate) fn log_sum_exp_rule<B: Backend>(
+    x: &Tensor<B>,
+    axes: AxisSet,
+    y: &B::Tensor,
+) -> SharedRule<B> {
+    let values = Some((x.clone(), y.clone()));
+    shared_rule(LogSumExpRule(ReduceRule {
+        op: ReduceOp::LogSumExp,
+        shape: *x.shape(),
+        axes,
+        values,
+    }))
+}
+
+struct LogSumExpRule<B: Backend>(ReduceRule<B>);
+
+impl<B: Backend> Rule<B> for LogSumExpRule<B> {
+    fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
+        let rule = &self.0;
+        rule.gradient(upstream, |g, x, y| rule.log_sum_exp_gradient(g, x, y))
+    }
+
+    fn saved_bytes(&self) -> usize {
+        self.0.saved_bytes()
+    }
+}
+
 impl<B: Backend> Rule<B> for ReduceRule<B> {
     fn backward(&self, upstream: &Upstream<'_, B>, _wanted: &[bool]) -> Result<InputGradients<B>> {
+        self.gradient(upstream, |g, x, y| match self.op {
+            ReduceOp::Prod => g.mul(&self.products_of_others(x)?),
+            ReduceOp::Variance { ddof } => {
+                self.deviations(x)?.mul(&g.mul(2.0)?.div(self.degrees_of_freedom(ddof))?)
+            }
+            ReduceOp::Std { ddof } => {
+                ratio_times(&self.deviations(x)?, y, &g.div(self.degrees_of_freedom(ddof))?)
+            }
+            ReduceOp::Norm { p } => self.norm_gradient(p, g, x, y),
+            _ => self.split_among(&x.eq(y)?.logical_or(&x.isnan()?)?, g),
+        })
+    }
+
+    fn saved_bytes(&self) -> usize {
+        bytes_of(self.values.iter().flat_map(|(x, y)| [Some(x.data()), Some(y)]))
+    }
+}
+
+impl<B: Backend> ReduceRule<B> {
+    /// The gradient of `x`: of a sum or mean the shares of `g`, else what `of_values` computes from `g`, `x` and `y`.
+    fn gradient(
+        &self,
+        upstream: &Upstream<'_, B>,
+        of_values: impl FnOnce(&Tensor<B>, &Tensor<B>, &Tensor<B>) -> Result<Tensor<B>>,
+    ) -> Result<InputGradients<B>> {
         let kept = self.shape.reduced(&self.axes, true);
         let dtype = upstream.g.dtype();
         let g = upstream.g.reshape(kept)?;
@@ -65,47 +118,37 @@ impl<B: Backend> Rule<B> for ReduceRule<B> {
         };
         let (g, x) = (g.to_dtype(wide)?, x.to_dtype(wide)?);
         let y = upstream.output(y).reshape(kept)?.to_dtype(wide)?;
-        let gradient = match self.op {
-            ReduceOp::Prod => g.mul(&self.products_of_others(&x)?)?,
-            ReduceOp::Variance { ddof } => {
-                self.deviations(&x)?.mul(&g.mul(2.0)?.div(self.degrees_of_freedom(ddof))?)?
-            }
-            ReduceOp::Std { ddof } => {
-                ratio_times(&self.deviations(&x)?, &y, &g.div(self.degrees_of_freedom(ddof))?)?
-            }
-            ReduceOp::Norm { p } => self.norm_gradient(p, &g, &x, &y)?,
-            // The maximum below is not defined for no elements.
-            ReduceOp::LogSumExp if self.count() == 0.0 => x.zeros_like()?,
-            // A finite result has finite elements alone, or −∞ beside them.
-            ReduceOp::LogSumExp if self.axes.len() == 1 && !may_be_infinite(&y)? => {
-                g.mul(&x.softmax(self.axes[0])?)?
-            }
-            ReduceOp::LogSumExp => {
-                // Not e^(x − y): y is rounded, possibly to 16 bits.
-                let mut largest = x.detach().max(Some(&self.axes), true)?;
-                let infinite = may_be_infinite(&largest)?;
-                if infinite {
-                    largest = largest.clamp_min(-wide.largest())?;
-                }
-                let powers = x.sub(&largest)?.exp()?;
-                let mut sum = powers.sum(Some(&self.axes), true)?;
-                if infinite {
-                    // Of finite elements beside ∞, the power is 0 and the sum NaN.
-                    sum = sum.masked_fill(&largest.eq(f64::INFINITY)?, 1.0)?;
-                }
-                g.mul(&ratio(&powers, &sum)?)?
-            }
-            _ => self.split_among(&x.eq(&y)?.logical_or(&x.isnan()?)?, &g)?,
-        };
-        Ok(smallvec![Some(gradient.to_dtype(dtype)?)])
+        Ok(smallvec![Some(of_values(&g, &x, &y)?.to_dtype(dtype)?)])
     }
 
-    fn saved_bytes(&self) -> usize {
-        bytes_of(self.values.iter().flat_map(|(x, y)| [Some(x.data()), Some(y)]))
+    fn log_sum_exp_gradient(
+        &self,
+        g: &Tensor<B>,
+        x: &Tensor<B>,
+        y: &Tensor<B>,
+    ) -> Result<Tensor<B>> {
+        if self.count() == 0.0 {
+            return x.zeros_like();
+        }
+        // A finite result has finite elements alone, or −∞ beside them.
+        if self.axes.len() == 1 && !may_be_infinite(y)? {
+            return g.mul(&x.softmax(self.axes[0])?);
+        }
+        // Not e^(x − y): y is rounded, possibly to 16 bits.
+        let mut largest = x.detach().max(Some(&self.axes), true)?;
+        let infinite = may_be_infinite(&largest)?;
+        if infinite {
+            largest = largest.clamp_min(-x.dtype().largest())?;
+        }
+        let powers = x.sub(&largest)?.exp()?;
+        let mut sum = powers.sum(Some(&self.axes), true)?;
+        if infinite {
+            // Of finite elements beside ∞, the power is 0 and the sum NaN.
+            sum = sum.masked_fill(&largest.eq(f64::INFINITY)?, 1.0)?;
+        }
+        g.mul(&ratio(&powers, &sum)?)
     }
-}
 
-impl<B: Backend> ReduceRule<B> {
     /// Number of elements per result.
     fn count(&self) -> f64 {
         let count: usize = self.axes.iter().map(|&axis| self.shape.dims()[axis]).product();

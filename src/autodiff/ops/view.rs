@@ -78,12 +78,19 @@ fn spread<B: Backend>(
             let after = Tensor::zeros(with_extent(dim - start - len), g.dtype())?;
             Tensor::cat(&[&before, g, &after], axis)
         }
-        -1 if len > 0 => spread(&g.flip(axis)?, axis, dim, start + 1 - len, 1),
+        _ if len <= 1 => spread(g, axis, dim, start, 1),
+        _ if step < 0 => {
+            let last = start - (len - 1) * step.unsigned_abs();
+            spread(&g.flip(axis)?, axis, dim, last, -step)
+        }
         _ => {
-            let position = |i| Scalar::Int(start as i64 + i as i64 * step as i64);
-            let index = Tensor::from_scalars("index", len.into(), DType::I64, position)?;
-            let zeros = Tensor::zeros(with_extent(dim), g.dtype())?;
-            zeros.index_add(axis, &index, g)
+            // Every element before zeros up to the next one.
+            let (apart, count) = (step.unsigned_abs(), len - 1);
+            let [all, last] = [(0, count), (count, 1)].map(|(from, len)| g.narrow(axis, from, len));
+            let all = all?.unsqueeze(axis + 1)?;
+            let gaps = Tensor::zeros(all.shape().with_axis(axis + 1, Some(apart - 1)), g.dtype())?;
+            let all = Tensor::cat(&[&all, &gaps], axis + 1)?.flatten(axis, axis + 1)?;
+            spread(&Tensor::cat(&[&all, &last?], axis)?, axis, dim, start, 1)
         }
     }
 }

@@ -25,6 +25,8 @@ use crate::runtime::parallel::Cost;
 use crate::shape::Shape;
 use cross_entropy::Logits;
 
+/// Inlined, so that a caller that names the op links its kernels alone.
+#[inline(always)]
 pub(super) fn fused(op: &FusedOp<'_, CpuTensor>) -> Result<Results<CpuTensor>> {
     op.check()?;
     let name = op.name();

@@ -64,11 +64,86 @@ pub(super) fn part_len(len: usize, parts: usize) -> usize {
     len.div_ceil(BLOCK).div_ceil(parts).next_power_of_two() * BLOCK
 }
 
-pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
+/// A reduction over axes.
+type Run = fn(ReduceOp, &CpuTensor, &[usize]) -> Result<CpuTensor>;
+
+/// Runs a reduction on elements of the types that it takes, in their stored form.
+macro_rules! run {
+    (floats $plan:ident $dtype:ident $reduction:expr) => {
+        for_float!($plan.op, $plan.x, T => $plan.run::<T, _, _>(&$reduction, $dtype))
+    };
+    (numbers $plan:ident $dtype:ident $reduction:expr) => {
+        match $plan.x.dtype() {
+            DType::I64 => $plan.run::<i64, _, _>(&$reduction, $dtype),
+            DType::U8 | DType::Bool => $plan.run::<u8, _, _>(&$reduction, $dtype),
+            _ => run!(floats $plan $dtype $reduction),
+        }
+    };
+    (stored $plan:ident $dtype:ident $reduction:expr) => {
+        for_dtype!($plan.x.dtype(), T => {
+            $plan.run::<<T as Element>::Stored, _, _>(&$reduction, $dtype)
+        })
+    };
+    (composed $plan:ident $dtype:ident $result:expr) => {
+        $result($plan, $dtype).map_err(|e: Error| e.named($plan.op))
+    };
+}
+
+/// Defines a function for each reduction, so that a program links those that it names.
+macro_rules! reductions {
+    ($($name:ident: $op:pat => $types:ident $reduction:expr;)*) => {
+        $(fn $name(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuTensor> {
+            planned(op, x, axes, $name, &|plan, dtype| match op {
+                $op => run!($types plan dtype $reduction),
+                _ => unreachable!("{} runs {op:?}", stringify!($name)),
+            })
+        })*
+
+        /// The function that runs a reduction. Inlined, so that only its own is linked where `op` is a constant.
+        #[inline(always)]
+        #[allow(unused_variables, reason = "the parameters of ops are read by their functions")]
+        pub(super) fn function(op: ReduceOp) -> Run {
+            match op {
+                $($op => $name,)*
+            }
+        }
+    };
+}
+
+reductions! {
+    sum: ReduceOp::Sum => numbers Sum;
+    prod: ReduceOp::Prod => numbers Prod;
+    max: ReduceOp::Max => numbers Max;
+    min: ReduceOp::Min => numbers Min;
+    argmax: ReduceOp::ArgMax => numbers ArgMax;
+    argmin: ReduceOp::ArgMin => numbers ArgMin;
+    any: ReduceOp::Any => stored Any;
+    all: ReduceOp::All => stored All;
+    mean: ReduceOp::Mean => floats Mean;
+    variance: ReduceOp::Variance { ddof } => floats Variance { ddof };
+    std: ReduceOp::Std { ddof } => floats Std { ddof };
+    norm0: ReduceOp::Norm { p: 0.0 } => floats Norm0;
+    norm1: ReduceOp::Norm { p: 1.0 } => floats Norm1;
+    norm2: ReduceOp::Norm { p: 2.0 } => floats Norm2;
+    largest_magnitude: ReduceOp::Norm { p: f64::INFINITY } => floats MaxMagnitude;
+    smallest_magnitude: ReduceOp::Norm { p: f64::NEG_INFINITY } => floats MinMagnitude;
+    norm: ReduceOp::Norm { p } => composed |plan, dtype| composed::norm(p, plan, dtype);
+    logsumexp: ReduceOp::LogSumExp => composed composed::log_sum_exp;
+}
+
+/// Checks the reduction, separates its axes, and passes them to `run`. `whole` is the reduction itself, for
+/// operands that are converted or reduced axis by axis.
+fn planned(
+    op: ReduceOp,
+    x: &CpuTensor,
+    axes: &[usize],
+    whole: Run,
+    run: &dyn Fn(&Plan<'_>, DType) -> Result<CpuTensor>,
+) -> Result<CpuTensor> {
     let dtype = reduced_dtype(op, x.dtype(), *x.shape())?;
     let is_logical = matches!(op, ReduceOp::Any | ReduceOp::All);
     if matches!(x.dtype(), DType::I32 | DType::U32) && !is_logical {
-        return cast(&reduce(op, &wide_integers(x)?, axes)?, dtype);
+        return cast(&whole(op, &wide_integers(x)?, axes)?, dtype);
     }
     let plan = Plan::new(op.name(), x, axes)?;
     if op.needs_elements() && plan.count == 0 && plan.shape.numel() > 0 {
@@ -78,49 +153,9 @@ pub(super) fn reduce(op: ReduceOp, x: &CpuTensor, axes: &[usize]) -> Result<CpuT
         && let Some(first) = plan.nearest_of_several()
     {
         let others: AxisSet = plan.axes.iter().copied().filter(|&axis| axis != first).collect();
-        return reduce(op, &reduce(op, x, &[first])?, &others);
+        return whole(op, &whole(op, x, &[first])?, &others);
     }
-    macro_rules! floats {
-        ($reduction:expr) => {
-            for_float!(op.name(), x, T => plan.run::<T, _, _>(&$reduction, dtype))
-        };
-    }
-    macro_rules! numbers {
-        ($reduction:expr) => {
-            match x.dtype() {
-                DType::I64 => plan.run::<i64, _, _>(&$reduction, dtype),
-                DType::U8 | DType::Bool => plan.run::<u8, _, _>(&$reduction, dtype),
-                _ => floats!($reduction),
-            }
-        };
-    }
-    macro_rules! stored {
-        ($reduction:expr) => {
-            for_dtype!(x.dtype(), T => {
-                plan.run::<<T as Element>::Stored, _, _>(&$reduction, dtype)
-            })
-        };
-    }
-    match op {
-        ReduceOp::Sum => numbers!(Sum),
-        ReduceOp::Prod => numbers!(Prod),
-        ReduceOp::Max => numbers!(Max),
-        ReduceOp::Min => numbers!(Min),
-        ReduceOp::ArgMax => numbers!(ArgMax),
-        ReduceOp::ArgMin => numbers!(ArgMin),
-        ReduceOp::Any => stored!(Any),
-        ReduceOp::All => stored!(All),
-        ReduceOp::Mean => floats!(Mean),
-        ReduceOp::Variance { ddof } => floats!(Variance { ddof }),
-        ReduceOp::Std { ddof } => floats!(Std { ddof }),
-        ReduceOp::Norm { p: 0.0 } => floats!(Norm0),
-        ReduceOp::Norm { p: 1.0 } => floats!(Norm1),
-        ReduceOp::Norm { p: 2.0 } => floats!(Norm2),
-        ReduceOp::Norm { p: f64::INFINITY } => floats!(MaxMagnitude),
-        ReduceOp::Norm { p: f64::NEG_INFINITY } => floats!(MinMagnitude),
-        ReduceOp::Norm { p } => composed::norm(p, &plan, dtype).map_err(|e| e.named(op.name())),
-        ReduceOp::LogSumExp => composed::log_sum_exp(&plan, dtype).map_err(|e| e.named(op.name())),
-    }
+    run(&plan, dtype)
 }
 
 /// How the elements of each result are read.

@@ -90,8 +90,10 @@ pub(super) fn norm(p: f64, plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
     let axes = &plan.axes;
     let number = |x: f64| Arg::Scalar(Scalar::Float(x));
     let wide = cast::cast(plan.x, DType::F64)?;
-    let extremum = ReduceOp::Norm { p: p.signum() * f64::INFINITY };
-    let scale = CpuBackend::reduce(extremum, &wide, axes)?;
+    let scale = match p > 0.0 {
+        true => CpuBackend::reduce(ReduceOp::Norm { p: f64::INFINITY }, &wide, axes)?,
+        false => CpuBackend::reduce(ReduceOp::Norm { p: f64::NEG_INFINITY }, &wide, axes)?,
+    };
     // If the scale is 0, ∞ or NaN, it is the result.
     let above = CpuBackend::compare(CompareOp::Gt, &scale, number(0.0))?;
     let below = CpuBackend::compare(CompareOp::Lt, &scale, number(f64::INFINITY))?;
