@@ -204,6 +204,7 @@ pub trait Element:
     + fmt::Debug
     + fmt::Display
     + Default
+    + bytemuck::NoUninit
     + sealed::Sealed
     + 'static
 {

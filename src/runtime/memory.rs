@@ -15,9 +15,11 @@
 //! 3. Size classes are 64, 128, 192 and 256 bytes, then four per octave: at most a quarter is wasted.
 //! 4. Blocks up to [`LOCAL_MAX_BYTES`] are kept in lists of the thread that frees them: no lock.
 //! 5. The memory of a vector that a tensor adopted is returned to its allocator, not recycled.
-//! 6. A shelf that would exceed its limit is emptied, which also releases sizes that are no longer used.
+//! 6. Memory that a value outside of the pool holds ([`Foreign`]) is only read, and dropped with that value.
+//! 7. A shelf that would exceed its limit is emptied, which also releases sizes that are no longer used.
 
 mod adopted;
+mod foreign;
 mod huge_pages;
 mod pool;
 
@@ -29,9 +31,10 @@ use bytemuck::Pod;
 use swath_kernels::poison::{POISON, poisons, set_poisons};
 
 use super::parallel;
-use crate::dtype::{DType, HostData};
+use crate::dtype::{DType, Element, HostData};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+pub use foreign::Foreign;
 use pool::{
     Block, SYSTEM_ALIGNMENT, allocate, class_layout, class_of, exact_bytes, free, give,
     system_layout, take, take_scratch,
@@ -136,8 +139,8 @@ pub(super) fn set_poison() -> Result<()> {
 pub(crate) struct Buffer {
     block: Block,
     bytes: usize,
-    /// `None` for a block without a class, which is returned to the system; from [`adopted::ADOPTED`] on for the
-    /// memory of a vector.
+    /// `None` for a block without a class, which is returned to the system; [`foreign::FOREIGN`] for memory that
+    /// its owner frees; from [`adopted::ADOPTED`] on for the memory of a vector.
     class: Option<usize>,
 }
 
@@ -207,6 +210,11 @@ impl Buffer {
         move || Buffer { block, bytes, class }
     }
 
+    /// The memory as a vector, if that of a vector of this type was adopted. The buffer is then empty.
+    pub fn take_vec<T: Element>(&mut self) -> Option<Vec<T>> {
+        adopted::take_vec(self)
+    }
+
     /// Number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -215,9 +223,9 @@ impl Buffer {
     /// The content as elements. Trailing bytes that are less than an element are omitted.
     pub fn as_slice<T: Pod>(&self) -> &[T] {
         const { assert!(align_of::<T>() <= SYSTEM_ALIGNMENT && size_of::<T>() > 0) };
+        assert!(self.block.0.cast::<T>().is_aligned(), "foreign elements are aligned for their type");
         // SAFETY: the block has at least `bytes` bytes, all initialised (zeroed if new, old bytes if
-        // recycled, a vector's elements if adopted) and sufficiently aligned for `T`: asserted above for the
-        // least alignment, which `adopt` checks; any bytes are a valid `T: Pod`; `self` is borrowed, and
+        // recycled, elements if a vector's or foreign) and aligned for `T`, as has just been checked; any bytes are a valid `T: Pod`; `self` is borrowed, and
         // writing requires `&mut self`.
         unsafe {
             std::slice::from_raw_parts(self.block.0.cast().as_ptr(), self.bytes / size_of::<T>())
@@ -227,7 +235,8 @@ impl Buffer {
     /// The content as elements for writing, like [`Buffer::as_slice`].
     pub fn as_slice_mut<T: Pod>(&mut self) -> &mut [T] {
         const { assert!(align_of::<T>() <= SYSTEM_ALIGNMENT && size_of::<T>() > 0) };
-        // SAFETY: as in `as_slice`; `self` is borrowed exclusively.
+        // SAFETY: as in `as_slice`, with the least alignment of all but foreign memory, to which nobody has a mutable
+        // reference: `Foreign` lends its buffer shared. `self` is borrowed exclusively.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.block.0.cast().as_ptr(),
@@ -243,6 +252,7 @@ impl Drop for Buffer {
             Some(class) if class >= adopted::ADOPTED => {
                 adopted::free(self.block, self.bytes, class)
             }
+            Some(foreign::FOREIGN) => {}
             Some(class) => give(class, self.block),
             None => free(system_layout(exact_bytes(self.bytes)), self.block),
         }

@@ -9,7 +9,7 @@ use crate::backend::{Arg, TensorData, check_dtype};
 use crate::dtype::{DType, Element, HostData, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::runtime::memory::{self, Buffer};
+use crate::runtime::memory::{self, Buffer, Foreign};
 use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
@@ -33,7 +33,9 @@ struct View {
 enum Memory {
     /// Its own memory, contiguous from the first element.
     Own(Buffer),
-    /// The memory of another tensor, which is `Own`.
+    /// That of a value outside of the pool, contiguous from the first element and never written.
+    Foreign(Foreign),
+    /// The memory of another tensor, which is `Own` or `Foreign`.
     Of(CpuTensor),
 }
 
@@ -77,7 +79,7 @@ impl CpuTensor {
         }
         let (start, len) = (self.run_start(), self.numel());
         let Some(buffer) = self.buffer_mut() else {
-            let reason = "the storage is shared with another tensor".to_owned();
+            let reason = "the storage is shared".to_owned();
             return Err(Error::InvalidArgument { op, reason });
         };
         Ok(&mut buffer.as_slice_mut()[start..start + len])
@@ -95,7 +97,7 @@ impl CpuTensor {
     /// The tensor that owns the memory.
     fn owner(&self) -> &CpuTensor {
         match &self.0.memory {
-            Memory::Own(_) => self,
+            Memory::Own(_) | Memory::Foreign(_) => self,
             Memory::Of(owner) => owner,
         }
     }
@@ -103,24 +105,27 @@ impl CpuTensor {
     pub(super) fn buffer(&self) -> &Buffer {
         match &self.owner().0.memory {
             Memory::Own(buffer) => buffer,
+            Memory::Foreign(foreign) => foreign.buffer(),
             Memory::Of(_) => unreachable!("an owner has its own memory"),
         }
     }
 
-    /// The memory for writing, if no other tensor shares it.
+    /// The memory for writing, if nothing else shares it.
     pub(super) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.0.get_mut()?.memory {
             Memory::Own(buffer) => Some(buffer),
+            Memory::Foreign(_) => None,
             Memory::Of(owner) => owner.buffer_mut(),
         }
     }
 
-    /// True if no other tensor shares the memory.
+    /// True if nothing else shares the memory.
     pub(super) fn is_unique(&self) -> bool {
-        self.0.is_unique() && self.owner().0.is_unique()
+        let owner = &self.owner().0;
+        self.0.is_unique() && owner.is_unique() && !matches!(owner.memory, Memory::Foreign(_))
     }
 
-    /// True if a change in place has to copy the elements because another tensor shares the memory.
+    /// True if a change in place has to copy the elements because something else shares the memory.
     /// Such copies are counted.
     pub(super) fn must_copy(&self) -> bool {
         let is_shared = !self.is_unique();
@@ -130,16 +135,35 @@ impl CpuTensor {
         is_shared
     }
 
-    /// True if the elements fill the memory in row-major order, and no other tensor shares it.
+    /// True if the elements fill the memory in row-major order, and nothing else shares it.
     pub(super) fn is_reusable(&self) -> bool {
         let bytes = self.numel() * self.dtype().size();
         self.is_contiguous() && self.buffer().bytes() == bytes && self.is_unique()
+    }
+
+    /// The memory as a vector, if it was one, nothing else shares it, and the elements fill it in row-major order.
+    pub(crate) fn take_vec<E: Element>(&mut self) -> Option<Vec<E>> {
+        if !self.is_reusable() {
+            return None;
+        }
+        self.buffer_mut()?.take_vec()
+    }
+
+    /// The elements that the layout selects from.
+    pub(crate) fn storage<E: Element<Stored = E> + Pod>(&self) -> &[E] {
+        self.elements()
     }
 
     /// All of the storage.
     pub(super) fn elements<T: Pod>(&self) -> &[T] {
         debug_assert_eq!(size_of::<T>(), self.dtype().size());
         self.buffer().as_slice()
+    }
+
+    /// A tensor in the memory of `foreign`, which has as many elements as `shape`.
+    pub(crate) fn in_foreign(foreign: Foreign, shape: &Shape) -> CpuTensor {
+        let (layout, dtype) = (Layout::contiguous(*shape), foreign.dtype());
+        CpuTensor(Shared::new(View { layout, dtype, memory: Memory::Foreign(foreign) }))
     }
 
     /// The same storage with another layout, which must be within it.
@@ -149,7 +173,7 @@ impl CpuTensor {
     }
 
     pub(super) fn is_contiguous(&self) -> bool {
-        matches!(self.0.memory, Memory::Own(_)) || self.layout().is_contiguous()
+        !matches!(self.0.memory, Memory::Of(_)) || self.layout().is_contiguous()
     }
 
     /// The elements of a contiguous layout.

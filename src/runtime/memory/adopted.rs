@@ -1,13 +1,14 @@
 //! Memory of vectors that tensors take over.
 
 use std::alloc::{Layout, dealloc};
+use std::mem::{ManuallyDrop, replace};
 use std::ptr::NonNull;
 
 use bytemuck::NoUninit;
 
 use super::Buffer;
 use super::pool::{Block, LOCAL_MAX_BYTES, SYSTEM_ALIGNMENT};
-use crate::dtype::{Element, HostData, for_dtype};
+use crate::dtype::{DType, Element, HostData, for_dtype};
 
 /// Largest vector that is copied instead: to a recycled block, which is aligned to cache lines, in less than a
 /// microsecond.
@@ -35,6 +36,20 @@ pub(super) fn adopt(values: HostData) -> Result<Buffer, HostData> {
         let values = T::from_host(values).expect("the values are of their own dtype");
         adopt_elements(values).map_err(T::into_host)
     })
+}
+
+/// Returns the memory of an adopted vector of this type as a vector, and leaves an empty buffer.
+pub(super) fn take_vec<T: Element>(buffer: &mut Buffer) -> Option<Vec<T>> {
+    let is_valid = T::DTYPE != DType::Bool;
+    if !is_valid || buffer.class != Some(ADOPTED + align_of::<T>()) {
+        return None;
+    }
+    let Buffer { block, bytes, .. } = *ManuallyDrop::new(replace(buffer, Buffer::scratch(0)));
+    let count = bytes / size_of::<T>();
+    // SAFETY: `adopt` leaked a boxed slice of `bytes` bytes with elements of this alignment, which the class notes, so of
+    // this size: that of each type is its alignment. Any bytes are a valid `T`, which is not `bool`. The buffer that
+    // owned the memory has been taken apart.
+    Some(unsafe { Vec::from_raw_parts(block.0.cast().as_ptr(), count, count) })
 }
 
 /// Frees the memory of an adopted buffer.
