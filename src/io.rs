@@ -1,14 +1,24 @@
-//! Files of tensors. Requires the feature `safetensors`.
+//! Files of tensors. Each format has a feature.
 //!
 //! | file | what |
 //! |---|---|
 //! | `safetensors.rs` | models and named tensors in safetensors files |
 //! | `safetensors/header.rs` | the header of such a file, and its checks |
 //! | `safetensors/state.rs` | the state of a training run in one file |
+//! | `store.rs` | `File`, named tensors in a memory-mapped file of any format |
+//! | `stored.rs` | types of elements in files |
+//! | `load.rs` | `Load`, values of a file for a model |
+//! | `module.rs` | the tensors of a model by name |
+//! | `mmap.rs` | memory maps |
 //! | `atomic.rs` | atomic replacement of files |
 
 mod atomic;
+mod load;
+mod mmap;
+mod module;
 pub mod safetensors;
+mod store;
+mod stored;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -16,6 +26,8 @@ use std::path::Path;
 use crate::error::Error;
 
 pub use atomic::replace_file;
+pub use load::{Load, Report};
+pub use store::{File, Files, Info, Metadata};
 
 /// An operation on a file, for error messages.
 #[derive(Clone, Copy)]
@@ -25,6 +37,10 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
+    fn problem(self, problem: Problem) -> Error {
+        self.error(problem.tensor.as_deref(), problem.reason)
+    }
+
     fn error(self, tensor: Option<&str>, reason: impl Display) -> Error {
         let (op, path) = (self.op, self.path.display().to_string());
         Error::File { op, path, tensor: tensor.map(str::to_owned), reason: reason.to_string() }
@@ -36,5 +52,29 @@ impl Place<'_> {
 
     fn cannot_write(self, error: std::io::Error) -> Error {
         self.error(None, format_args!("cannot write: {error}"))
+    }
+}
+
+/// Longest name in error messages, in characters.
+const MAX_NAME: usize = 200;
+
+/// An error, and the tensor it concerns.
+#[derive(Debug, PartialEq)]
+pub(super) struct Problem {
+    pub tensor: Option<String>,
+    pub reason: String,
+}
+
+impl From<String> for Problem {
+    fn from(reason: String) -> Self {
+        Problem { tensor: None, reason }
+    }
+}
+
+impl Problem {
+    pub fn with(name: &str, reason: impl Into<String>) -> Self {
+        // A name may be as long as the file.
+        let name = name.chars().take(MAX_NAME).collect();
+        Problem { tensor: Some(name), reason: reason.into() }
     }
 }

@@ -43,6 +43,7 @@ mod conv;
 mod convert;
 mod dropout;
 mod embedding;
+pub(crate) mod empty;
 mod freeze;
 mod group_norm;
 pub mod init;
@@ -69,6 +70,7 @@ pub use conv::{Conv1d, Conv2d, ConvLayerOptions, ConvTranspose1d, ConvTranspose2
 pub use convert::to_dtype;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
+pub use empty::{Empty, empty};
 pub use freeze::{freeze, unfreeze};
 pub(crate) use freeze::{is_trained, not_a_leaf};
 pub use group_norm::{GroupNorm, GroupNormOptions};

@@ -36,21 +36,25 @@ mod header;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::Place;
+use super::module::{Wanted, check_module, check_tied, set_values};
+use super::{Place, Problem};
 use super::atomic::replace;
+use super::mmap::Map;
+use super::store::{File, Info, Order};
 use crate::backend::Backend;
 use crate::dtype::{DType, Element, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
-use crate::nn::{Visit, for_each_counter, for_each_tensor, for_each_tensor_mut};
-use crate::shape::Shape;
+use crate::nn::Visit;
 use crate::tensor::Tensor;
-use header::{Description, Header, METADATA, Problem, dtype_name};
+use header::{Description, Header, METADATA, dtype_name};
 
-pub use header::Metadata;
+pub use super::module::module_tensors;
+pub use super::store::Metadata;
 pub use state::TrainingState;
 
 /// Writes named tensors and metadata to a file, which is replaced atomically.
@@ -128,17 +132,17 @@ pub fn load_module<B: Backend>(
     let source = Source::open(place)?;
     let wanted = Wanted::of(model, "")?;
     let header = &source.header;
-    let checked = header.for_each(&mut |name, x| wanted.check(name, &x.shape, x.dtype));
-    checked.map_err(|problem| problem_of(place, problem))?;
+    let checked = header.for_each(&mut |name, x| wanted.check(name, &x.shape, held(name, &x)?));
+    checked.map_err(|problem| place.problem(problem))?;
     if header.count() < wanted.tensors.len() {
         let mut names = BTreeSet::new();
         let listed = header.for_each(&mut |name, _| {
             names.insert(name.to_owned());
             Ok(())
         });
-        listed.map_err(|problem| problem_of(place, problem))?;
+        listed.map_err(|problem| place.problem(problem))?;
         let complete = wanted.check_complete(|name| names.contains(name));
-        complete.map_err(|problem| problem_of(place, problem))?;
+        complete.map_err(|problem| place.problem(problem))?;
     }
     let values = source.read()?;
     check_tied(place, model, &values, "")?;
@@ -159,163 +163,11 @@ pub fn restore_module<B: Backend>(
     set_values(model, |name| tensors.get(name).map(|x| x.data().clone()))
 }
 
-/// Returns handles to the parameters and buffers of a model, with their paths.
-pub fn module_tensors<B: Backend>(model: &(impl Visit<B> + ?Sized)) -> Vec<(String, Tensor<B>)> {
-    let mut tensors = Vec::new();
-    for_each_tensor(model, |path, tensor, _| tensors.push((path.to_owned(), tensor.clone())));
-    tensors
-}
-
-fn problem_of(place: Place<'_>, problem: Problem) -> Error {
-    place.error(problem.tensor.as_deref(), problem.reason)
-}
-
-/// The shapes and dtypes of a model's tensors, by name.
-struct Wanted {
-    tensors: BTreeMap<String, (Shape, DType)>,
-    /// The names of counters, which may be missing.
-    optional: BTreeSet<String>,
-}
-
-impl Wanted {
-    /// Lists the tensors of a model. Fails if a part of it cannot be changed.
-    fn of<B: Backend>(model: &mut (impl Visit<B> + ?Sized), prefix: &str) -> Result<Self> {
-        let mut tensors = BTreeMap::new();
-        for_each_tensor_mut(model, |name, tensor, _| {
-            tensors.insert(format!("{prefix}{name}"), (*tensor.shape(), tensor.dtype()));
-            Ok(())
-        })?;
-        let mut optional = BTreeSet::new();
-        for_each_counter(model, |name| optional.extend([format!("{prefix}{name}")]));
-        Ok(Wanted { tensors, optional })
-    }
-
-    /// Checks a tensor of the file against the model.
-    fn check(&self, name: &str, found: &Shape, dtype: DType) -> std::result::Result<(), Problem> {
-        let reason = match self.tensors.get(name) {
-            None => "the model has no such tensor".to_owned(),
-            Some((shape, _)) if found != shape => {
-                format!("it has shape {found} in the file and {shape} in the model")
-            }
-            Some((_, wanted)) if *wanted != dtype => {
-                format!("it is {dtype} in the file and {wanted} in the model")
-            }
-            Some(_) => return Ok(()),
-        };
-        Err(Problem::with(name, reason))
-    }
-
-    /// Fails if the file lacks a tensor of the model that is no counter, and names the first.
-    fn check_complete(&self, has: impl Fn(&str) -> bool) -> std::result::Result<(), Problem> {
-        let is_missing = |name: &String| !has(name) && !self.optional.contains(name);
-        match self.tensors.iter().find(|(name, _)| is_missing(name)) {
-            Some((name, (shape, dtype))) => {
-                let reason =
-                    format!("the model has it ({dtype} of shape {shape}), the file has not");
-                Err(Problem::with(name, reason))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// Fails unless the tensors with names that begin with `prefix` are exactly those of the model.
-fn check_module<B: Backend>(
-    place: Place<'_>,
-    model: &mut (impl Visit<B> + ?Sized),
-    tensors: &BTreeMap<String, Tensor<B>>,
-    prefix: &str,
-) -> Result<()> {
-    let wanted = Wanted::of(model, prefix)?;
-    check_paths(place, model)?;
-    for (name, tensor) in tensors.iter().filter(|(name, _)| name.starts_with(prefix)) {
-        let checked = wanted.check(name, tensor.shape(), tensor.dtype());
-        checked.map_err(|problem| problem_of(place, problem))?;
-    }
-    let complete = wanted.check_complete(|name| tensors.contains_key(name));
-    complete.map_err(|problem| problem_of(place, problem))
-}
-
-/// Fails if the model has two tensors at one path.
-fn check_paths<B: Backend>(place: Place<'_>, model: &(impl Visit<B> + ?Sized)) -> Result<()> {
-    let mut paths = BTreeSet::new();
-    let mut result = Ok(());
-    for_each_tensor(model, |path, _, _| {
-        if !paths.insert(path.to_owned()) && result.is_ok() {
-            result = Err(place.error(Some(path), "the model has two tensors of this path"));
-        }
-    });
-    result
-}
-
-/// Fails if the file has different values for a parameter that the model has at two paths.
-fn check_tied<B: Backend>(
-    place: Place<'_>,
-    model: &(impl Visit<B> + ?Sized),
-    values: &BTreeMap<String, Tensor<B>>,
-    prefix: &str,
-) -> Result<()> {
-    let mut first: BTreeMap<u64, String> = BTreeMap::new();
-    let mut result = Ok(());
-    for_each_tensor(model, |name, tensor, _| {
-        let (Some(id), Ok(())) = (tensor.identity(), &result) else { return };
-        let name = format!("{prefix}{name}");
-        match first.get(&id) {
-            Some(other) => result = check_equal(place, &name, other, values),
-            None => drop(first.insert(id, name)),
-        }
-    });
-    result
-}
-
-fn check_equal<B: Backend>(
-    place: Place<'_>,
-    name: &str,
-    other: &str,
-    values: &BTreeMap<String, Tensor<B>>,
-) -> Result<()> {
-    let bytes = |name: &str| -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        for_each_chunk(&values[name], &mut |chunk| {
-            bytes.extend_from_slice(chunk);
-            Ok(())
-        })?;
-        Ok(bytes)
-    };
-    if bytes(name)? != bytes(other)? {
-        let reason =
-            format!("the model ties it to `{other}`, but the file has other values for it");
-        return Err(place.error(Some(name), reason));
-    }
-    Ok(())
-}
-
-/// Replaces the values of all tensors of a model but counters that have none. They have been
-/// checked, so that this does not fail midway.
-fn set_values<B: Backend>(
-    model: &mut (impl Visit<B> + ?Sized),
-    mut value: impl FnMut(&str) -> Option<B::Tensor>,
-) -> Result<()> {
-    let mut first: BTreeMap<u64, Tensor<B>> = BTreeMap::new();
-    for_each_tensor_mut(model, |name, tensor, _| {
-        let id = tensor.identity();
-        if let Some(tied) = id.and_then(|id| first.get(&id)) {
-            *tensor = tied.clone();
-            return Ok(());
-        }
-        if let Some(value) = value(name) {
-            *tensor.data_mut() = value;
-        }
-        first.extend(id.map(|id| (id, tensor.clone())));
-        Ok(())
-    })
-}
-
 /// An open file whose header has been checked.
 struct Source<'a> {
     place: Place<'a>,
     /// Positioned at the beginning of the data.
-    file: BufReader<File>,
+    file: BufReader<fs::File>,
     header: Header,
 }
 
@@ -328,46 +180,40 @@ impl<'a> Source<'a> {
         if !fs::metadata(path).map_err(io_failed)?.is_file() {
             return Err(failed("expected a regular file".to_owned()));
         }
-        let file = File::open(path).map_err(io_failed)?;
+        let file = fs::File::open(path).map_err(io_failed)?;
         let size = file.metadata().map_err(io_failed)?.len();
         let mut file = BufReader::with_capacity(64 << 10, file);
-        let Some(rest) = size.checked_sub(8) else {
-            return Err(failed(format!("{size} bytes are no safetensors file")));
-        };
         let mut first = [0; 8];
-        file.read_exact(&mut first).map_err(io_failed)?;
-        let length = u64::from_le_bytes(first);
-        if length > rest || length > header::MAX_BYTES {
-            let format = other_format(&first).filter(|_| length > header::MAX_BYTES);
-            return Err(failed(match (format, length > rest) {
-                (Some(format), _) => format!("it is no safetensors file, but {format}"),
-                (None, true) => {
-                    format!("a header of {length} bytes does not fit in {size}: truncated?")
-                }
-                (None, false) => format!("a header of {length} bytes is too long"),
-            }));
-        }
+        let length = match size {
+            ..8 => header_length(place, None, size)?,
+            _ => {
+                file.read_exact(&mut first).map_err(io_failed)?;
+                header_length(place, Some(first), size)?
+            }
+        };
         let too_large = || failed(format!("no memory for a header of {length} bytes"));
         let bytes = usize::try_from(length).map_err(|_| too_large())?;
         let mut text = Vec::new();
         text.try_reserve_exact(bytes).map_err(|_| too_large())?;
         text.resize(bytes, 0);
         file.read_exact(&mut text).map_err(io_failed)?;
-        let header = Header::check(text, rest - length);
-        let header = header.map_err(|problem| problem_of(place, problem))?;
+        let header = Header::check(text, size - 8 - length);
+        let header = header.map_err(|problem| place.problem(problem))?;
         Ok(Source { place, file, header })
     }
 
     fn metadata(&self) -> Result<Metadata> {
-        self.header.metadata().map_err(|problem| problem_of(self.place, problem))
+        self.header.metadata().map_err(|problem| self.place.problem(problem))
     }
 
     /// Reads all tensors. The entries cover the data without gaps, so nothing is skipped.
     fn read<B: Backend>(mut self) -> Result<BTreeMap<String, Tensor<B>>> {
         let place = self.place;
         let mut tensors = BTreeMap::new();
-        let entries = self.header.into_entries().map_err(|problem| problem_of(place, problem))?;
-        for (name, Description { dtype, shape, .. }) in entries {
+        let entries = self.header.into_entries().map_err(|problem| place.problem(problem))?;
+        for (name, description) in entries {
+            let dtype = held(&name, &description).map_err(|problem| place.problem(problem))?;
+            let shape = description.shape;
             let mut fill = |bytes: &mut [u8]| {
                 let read = self.file.read_exact(bytes);
                 read.map_err(|error| place.error(Some(&name), format_args!("cannot read: {error}")))
@@ -380,6 +226,110 @@ impl<'a> Source<'a> {
         }
         Ok(tensors)
     }
+}
+
+/// The dtype of a tensor that is loaded as it is.
+fn held(name: &str, description: &Description) -> std::result::Result<DType, Problem> {
+    description.stored.dtype().ok_or_else(|| {
+        let stored = description.stored.name();
+        Problem::with(name, format!("tensors have no elements of type {stored}: use File::get_as or File::bytes"))
+    })
+}
+
+/// Checks the length of the header, which the first 8 bytes of a file of `size` bytes give.
+fn header_length(place: Place<'_>, first: Option<[u8; 8]>, size: u64) -> Result<u64> {
+    let Some(first) = first else {
+        return Err(place.error(None, format_args!("{size} bytes are no safetensors file")));
+    };
+    let length = u64::from_le_bytes(first);
+    if length <= size - 8 && length <= header::MAX_BYTES {
+        return Ok(length);
+    }
+    let format = other_format(&first).filter(|_| length > header::MAX_BYTES);
+    let reason = match format {
+        Some(format) => format!("it is no safetensors file, but {format}"),
+        None if length > size - 8 => {
+            format!("a header of {length} bytes does not fit in {size}: truncated?")
+        }
+        None => format!("a header of {length} bytes is too long"),
+    };
+    Err(place.error(None, reason))
+}
+
+/// Reads the list of tensors of a mapped file.
+pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
+    let failed = |problem| place.problem(problem);
+    let (bytes, size) = (map.bytes(), map.bytes().len() as u64);
+    let length = header_length(place, bytes.first_chunk().copied(), size)? as usize;
+    let (text, start) = (bytes[8..8 + length].to_vec(), 8 + length);
+    let header = Header::check(text, size - start as u64).map_err(failed)?;
+    let metadata = header.metadata().map_err(failed)?;
+    let entries = header.into_entries().map_err(failed)?.into_iter();
+    let tensors = entries.map(|(name, Description { stored, shape, range })| {
+        let range = start + range[0] as usize..start + range[1] as usize;
+        (name, Info { stored, shape, range, order: Order::default() })
+    });
+    let tensors = tensors.collect();
+    Ok(File::new(place.path, map, tensors, metadata))
+}
+
+/// The files that [`Files::open`](super::Files::open) opens for a path, sorted.
+pub(super) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
+    const INDEX: &str = "model.safetensors.index.json";
+    let path = place.path;
+    if !path.is_dir() {
+        return match path.extension().is_some_and(|end| end == "json") {
+            true => shards_of_index(place),
+            false => Ok(BTreeSet::from([path.to_owned()])),
+        };
+    }
+    let index = path.join(INDEX);
+    if index.exists() {
+        return shards_of_index(Place { path: &index, ..place });
+    }
+    let failed = |error| place.cannot_read(error);
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        if file.extension().is_some_and(|end| end == "safetensors") {
+            files.insert(file);
+        }
+    }
+    match files.is_empty() {
+        true => Err(place.error(None, format_args!("the folder has neither {INDEX} nor *.safetensors"))),
+        false => Ok(files),
+    }
+}
+
+/// The files of an index, which must be beside it: `{"weight_map": {"name of a tensor": "name of a file", …}, …}`.
+fn shards_of_index(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
+    let failed = |reason: String| place.error(None, reason);
+    let size = fs::metadata(place.path).map_err(|error| place.cannot_read(error))?.len();
+    if size > header::MAX_BYTES {
+        return Err(failed(format!("an index of {size} bytes is too long")));
+    }
+    let text = fs::read(place.path).map_err(|error| place.cannot_read(error))?;
+    let index: serde_json::Value = serde_json::from_slice(&text).map_err(|error| failed(format!("index: {error}")))?;
+    let Some(map) = index.get("weight_map").and_then(serde_json::Value::as_object) else {
+        return Err(failed("expected an object with the object `weight_map`".to_owned()));
+    };
+    let folder = place.path.parent().unwrap_or(Path::new(""));
+    let mut tensors: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
+    for (name, file) in map {
+        let file = file.as_str().filter(|file| Path::new(file).file_name() == Some(file.as_ref()));
+        let Some(file) = file else {
+            let reason = "expected the name of a file beside the index";
+            return Err(place.error(Some(name), reason));
+        };
+        tensors.entry(folder.join(file)).or_default().push(name);
+    }
+    for (file, names) in &tensors {
+        let file = File::open(file)?;
+        if let Some(name) = names.iter().find(|name| file.info(name).is_err()) {
+            return Err(place.error(Some(name), format_args!("it is not in {}", file.path().display())));
+        }
+    }
+    Ok(tensors.into_keys().collect())
 }
 
 /// The format of a file that begins with these bytes, if it is a well-known one.
@@ -425,7 +375,7 @@ fn write<B: Backend>(
     }
     // A file that could not be loaded is not saved.
     let checked = Header::check(header.clone().into_bytes(), data);
-    checked.map_err(|problem| problem_of(place, problem))?;
+    checked.map_err(|problem| place.problem(problem))?;
     replace(place, |file| {
         let mut put =
             |bytes: &[u8]| file.write_all(bytes).map_err(|error| place.cannot_write(error));

@@ -13,6 +13,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+use super::empty::without_values;
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result, check_options};
@@ -25,7 +26,8 @@ use crate::tensor::Tensor;
 /// # Errors
 /// Errors of tensor creation.
 pub fn zeros<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
-    Ok(Tensor::zeros(shape, dtype)?.requires_grad())
+    let shape = shape.into();
+    without_values(&shape, dtype).unwrap_or_else(|| Ok(Tensor::zeros(shape, dtype)?.requires_grad()))
 }
 
 /// Creates ones.
@@ -33,7 +35,8 @@ pub fn zeros<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor
 /// # Errors
 /// Errors of tensor creation.
 pub fn ones<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
-    Ok(Tensor::ones(shape, dtype)?.requires_grad())
+    let shape = shape.into();
+    without_values(&shape, dtype).unwrap_or_else(|| Ok(Tensor::ones(shape, dtype)?.requires_grad()))
 }
 
 /// Draws from the uniform distribution over `[-bound, bound)`.
@@ -51,6 +54,9 @@ pub fn uniform<B: Backend>(
     let op = "init::uniform";
     check_float(op, &shape, dtype)?;
     check_options(op, &[("bound", bound)])?;
+    if let Some(parameter) = without_values(&shape, dtype) {
+        return parameter;
+    }
     let (count, range) = (shape.numel(), -bound..bound);
     if bound == 0.0 || count == 0 {
         return zeros(shape, dtype);
@@ -79,6 +85,9 @@ pub fn normal<B: Backend>(
     let op = "init::normal";
     check_float(op, &shape, dtype)?;
     check_options(op, &[("the magnitude of mean", mean.abs()), ("deviation", deviation)])?;
+    if let Some(parameter) = without_values(&shape, dtype) {
+        return parameter;
+    }
     let (count, shape) = (shape.numel(), &shape);
     let drawn = match dtype {
         DType::F64 => rng.normal_vec::<f64>(count).and_then(|x| Tensor::from_vec(x, shape)),

@@ -17,7 +17,6 @@
 //!    passed all checks.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -25,19 +24,16 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
+use crate::io::stored::{F8, Other, Stored};
+use crate::io::{MAX_NAME, Metadata, Problem};
 use crate::shape::{MAX_RANK, Shape};
 
-/// Named texts of a file, besides its tensors.
-pub type Metadata = BTreeMap<String, String>;
 
 /// Key of the metadata in a header.
 pub(super) const METADATA: &str = "__metadata__";
 
 /// Largest accepted header in bytes, as in other implementations.
 pub(super) const MAX_BYTES: u64 = 100_000_000;
-
-/// Longest name in error messages, in characters.
-const MAX_NAME: usize = 200;
 
 /// Names of dtypes in files.
 const DTYPES: [(&str, DType); 9] = [
@@ -52,38 +48,33 @@ const DTYPES: [(&str, DType); 9] = [
     ("BOOL", DType::Bool),
 ];
 
+/// Types of the format that tensors cannot hold, besides those of 8 bits: floats of 4 and 6 bits, complex numbers.
+static OTHERS: [Other; 4] = [
+    Other { name: "F4", block: [2, 1], value: None },
+    Other { name: "F6_E2M3", block: [4, 3], value: None },
+    Other { name: "F6_E3M2", block: [4, 3], value: None },
+    Other { name: "C64", block: [1, 8], value: None },
+];
+
 pub(super) fn dtype_name(dtype: DType) -> &'static str {
     DTYPES.iter().find(|(_, known)| *known == dtype).map_or("", |(name, _)| name)
+}
+
+/// The type of a name in files.
+fn stored(name: &str) -> Option<Stored> {
+    let known = DTYPES.iter().find(|(known, _)| *known == name);
+    let known = known.map(|&(name, dtype)| Stored::Of(dtype, name));
+    let mut others = F8.iter().chain(&OTHERS);
+    known.or_else(|| others.find(|other| other.name == name).map(Stored::Other))
 }
 
 /// A tensor as the header describes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Description {
-    pub dtype: DType,
+    pub stored: Stored,
     pub shape: Shape,
     /// Byte offsets of the begin and the end of the tensor in the data.
     pub range: [u64; 2],
-}
-
-/// An error, and the tensor it concerns.
-#[derive(Debug, PartialEq)]
-pub(super) struct Problem {
-    pub tensor: Option<String>,
-    pub reason: String,
-}
-
-impl From<String> for Problem {
-    fn from(reason: String) -> Self {
-        Problem { tensor: None, reason }
-    }
-}
-
-impl Problem {
-    pub fn with(name: &str, reason: impl Into<String>) -> Self {
-        // A name may be as long as the file.
-        let name = name.chars().take(MAX_NAME).collect();
-        Problem { tensor: Some(name), reason: reason.into() }
-    }
 }
 
 /// A header that has passed all checks.
@@ -210,13 +201,14 @@ fn hash(name: &str) -> u64 {
 impl Description {
     /// Checks that the offsets match shape and dtype and lie within the data.
     fn check(&self, data: u64) -> Result<(), String> {
-        let Description { dtype, shape, range: [begin, end] } = *self;
+        let Description { stored, shape, range: [begin, end] } = *self;
         // The error names the shape only; the caller adds the tensor.
         shape.validate("load").map_err(|error| error.to_string())?;
-        let bytes = (shape.numel() as u64).checked_mul(dtype.size() as u64);
+        let bytes = stored.bytes(shape.numel()).map(|bytes| bytes as u64);
         if bytes.is_none() || end.checked_sub(begin) != bytes {
             return Err(format!(
-                "data_offsets [{begin}, {end}] do not hold the elements of {dtype} of shape {shape}"
+                "data_offsets [{begin}, {end}] do not hold the elements of {} of shape {shape}",
+                stored.name()
             ));
         }
         if end > data {
@@ -388,9 +380,8 @@ impl<'de> Visitor<'de> for EntrySeed {
             let twice = match &*key {
                 "dtype" => {
                     let Text(name) = map.next_value_seed(TextSeed)?;
-                    let known = DTYPES.iter().find(|(known, _)| *known == name);
                     let unknown = || de::Error::custom(format_args!("no dtype `{name}` here"));
-                    dtype.replace(known.ok_or_else(unknown)?.1).is_some()
+                    dtype.replace(stored(&name).ok_or_else(unknown)?).is_some()
                 }
                 "shape" => shape.replace(map.next_value_seed(ShapeSeed)?).is_some(),
                 "data_offsets" => range.replace(map.next_value()?).is_some(),
@@ -403,7 +394,7 @@ impl<'de> Visitor<'de> for EntrySeed {
         let dtype = dtype.ok_or_else(|| de::Error::missing_field("dtype"))?;
         let shape = shape.ok_or_else(|| de::Error::missing_field("shape"))?;
         let range = range.ok_or_else(|| de::Error::missing_field("data_offsets"))?;
-        Ok(Description { dtype, shape, range })
+        Ok(Description { stored: dtype, shape, range })
     }
 }
 

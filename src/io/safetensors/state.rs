@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Metadata, Source, check_module, check_tied, module_tensors, set_values, write};
+use super::{Metadata, Source, module_tensors, write};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
 use crate::error::{Error, Result};
 use crate::io::Place;
+use crate::io::module::{check_module, check_tied, set_values};
 use crate::nn::{Visit, for_each_tensor};
 use crate::optim::Optimizer;
 use crate::rng::{Rng, RngState};

@@ -1,0 +1,314 @@
+//! [`File`] and [`Files`]: named tensors in memory-mapped files.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Place;
+use super::mmap::{Map, Part};
+use super::stored::Stored;
+use crate::backend::Backend;
+use crate::dtype::{DType, IS_LITTLE_ENDIAN, check_bools};
+use crate::error::Result;
+use crate::runtime::memory::Foreign;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// Texts of a file, besides its tensors.
+pub type Metadata = BTreeMap<String, String>;
+
+/// Named tensors in a file that is mapped into memory: opening it reads the list of tensors alone, and a tensor is
+/// loaded from disk where it is read.
+///
+/// Tensors keep the file mapped. As with every memory map, nobody may change or shorten the file as long as that is so:
+/// values would change under the program, or the system would end it. Replace files instead, as [`replace_file`] does.
+///
+/// [`replace_file`]: super::replace_file
+#[derive(Debug)]
+pub struct File {
+    path: PathBuf,
+    map: Arc<Map>,
+    tensors: BTreeMap<String, Info>,
+    metadata: Metadata,
+}
+
+/// What a file says of a tensor.
+#[derive(Clone, Debug)]
+pub struct Info {
+    pub(super) stored: Stored,
+    pub(super) shape: Shape,
+    /// The tensor's bytes in the file.
+    pub(super) range: Range<usize>,
+    pub(super) order: Order,
+}
+
+/// The order of elements and bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    /// The first axis is the one with adjacent elements.
+    pub is_fortran: bool,
+    pub is_big_endian: bool,
+}
+
+impl Info {
+    /// The type of the elements, if tensors can hold it.
+    pub fn dtype(&self) -> Option<DType> {
+        self.stored.dtype()
+    }
+
+    /// The name of the type in the file: `F32`, `F8_E4M3`, `Q4_0`.
+    pub fn dtype_name(&self) -> &'static str {
+        self.stored.name()
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The size in the file.
+    pub fn bytes(&self) -> usize {
+        self.range.len()
+    }
+}
+
+impl File {
+    /// Opens a safetensors file.
+    ///
+    /// ```
+    /// use swath::io::{File, safetensors};
+    /// use swath::prelude::*;
+    /// # let folder = std::env::temp_dir();
+    /// let path = folder.join("swath-file.safetensors");
+    /// safetensors::save(&path, [("x", tensor![[1.0, 2.0]])], &Default::default())?;
+    ///
+    /// let file = File::open(&path)?;
+    /// assert!(file.names().eq(["x"]));
+    /// let info = file.info("x")?;
+    /// assert_eq!((info.dtype(), info.shape().dims()), (Some(DType::F32), &[1, 2][..]));
+    /// let x: Tensor<CpuBackend> = file.get("x")?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0]);
+    /// let x: Tensor<CpuBackend> = file.get_as("x", DType::F64)?;
+    /// assert_eq!(x.dtype(), DType::F64);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) for a file that cannot be read, is malformed, or is of another format.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let place = Place { op: "File::open", path: path.as_ref() };
+        super::safetensors::open(place, Map::open(place)?)
+    }
+
+    pub(super) fn new(
+        path: &Path,
+        map: Arc<Map>,
+        tensors: BTreeMap<String, Info>,
+        metadata: Metadata,
+    ) -> Self {
+        File { path: path.to_owned(), map, tensors, metadata }
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names of the tensors, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// The texts of the file.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// What the file says of a tensor.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) if it has no tensor of this name.
+    pub fn info(&self, name: &str) -> Result<&Info> {
+        self.entry("File::info", name).map(|(_, info)| info)
+    }
+
+    /// The bytes of a tensor, as they are in the file.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) if it has no tensor of this name.
+    pub fn bytes(&self, name: &str) -> Result<&[u8]> {
+        self.entry("File::bytes", name).map(|(_, info)| &self.map.bytes()[info.range.clone()])
+    }
+
+    /// True if [`get`](File::get) gives a tensor in the file's memory: if its elements have a [`DType`], the machine's
+    /// byte order, and an address that is a multiple of their size. Otherwise it is a copy.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) if it has no tensor of this name.
+    pub fn is_in_place(&self, name: &str) -> Result<bool> {
+        let (_, info) = self.entry("File::is_in_place", name)?;
+        let Some(dtype) = info.dtype() else { return Ok(false) };
+        let start = self.map.bytes()[info.range.clone()].as_ptr().addr();
+        Ok(info.order.is_native() && start.is_multiple_of(dtype.size()))
+    }
+
+    /// A tensor in the file's memory where [`is_in_place`](File::is_in_place) says so, else a copy. On a device with
+    /// memory of its own it is a copy.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) if the file has no tensor of this name, if tensors cannot hold its type (see
+    /// [`get_as`](File::get_as) and [`bytes`](File::bytes)), or for a byte of a boolean other than 0 and 1.
+    pub fn get<B: Backend>(&self, name: &str) -> Result<Tensor<B>> {
+        let (place, info) = self.entry("File::get", name)?;
+        let failed = |error| place.error(Some(name), error);
+        let Some(dtype) = info.dtype() else {
+            let reason = format!(
+                "tensors have no elements of type {}: convert with get_as, or read bytes",
+                info.dtype_name()
+            );
+            return Err(place.error(Some(name), reason));
+        };
+        self.load(info, dtype).map_err(failed)
+    }
+
+    /// The tensor converted to `dtype`: from its own type, or from one that tensors cannot hold.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) as for [`get`](File::get), for types without a conversion.
+    pub fn get_as<B: Backend>(&self, name: &str, dtype: DType) -> Result<Tensor<B>> {
+        let (place, info) = self.entry("File::get_as", name)?;
+        let failed = |error| place.error(Some(name), error);
+        if let Some(own) = info.dtype() {
+            return self.load(info, own).and_then(|x| x.to_dtype(dtype)).map_err(failed);
+        }
+        let Some(decoded) = info.stored.decode(&self.map.bytes()[info.range.clone()]) else {
+            let reason = format!("no conversion of type {} to {dtype} is known", info.dtype_name());
+            return Err(place.error(Some(name), reason));
+        };
+        let values = Tensor::from_vec(decoded, info.shape);
+        values.and_then(|x| x.to_dtype(dtype)).map_err(failed)
+    }
+
+    fn load<B: Backend>(&self, info: &Info, dtype: DType) -> Result<Tensor<B>> {
+        let part = Part { map: self.map.clone(), range: info.range.clone() };
+        let mut dims = info.shape.dims().to_vec();
+        if info.order.is_fortran {
+            dims.reverse();
+        }
+        let shape = Shape::from(dims);
+        check_bools("load", dtype, part.as_ref())?;
+        let x = if info.order.is_native() {
+            match Foreign::of_bytes(part, dtype) {
+                Ok(foreign) => Tensor::in_foreign("load", foreign, &shape)?,
+                Err(unaligned) => Tensor::from_bytes(dtype, shape, unaligned.as_bytes())?,
+            }
+        } else {
+            let mut bytes = part.as_ref().to_vec();
+            if info.order.is_big_endian {
+                bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+            }
+            Tensor::from_bytes(dtype, shape, &bytes)?
+        };
+        match info.order.is_fortran {
+            true => x.permute(&(0..x.rank()).rev().collect::<Vec<_>>()),
+            false => Ok(x),
+        }
+    }
+
+    fn entry<'a>(&'a self, op: &'static str, name: &str) -> Result<(Place<'a>, &'a Info)> {
+        let place = Place { op, path: &self.path };
+        match self.tensors.get(name) {
+            Some(info) => Ok((place, info)),
+            None => Err(place.error(Some(name), self.lacks(name))),
+        }
+    }
+
+    /// Says that there is no tensor of this name, and names those that end alike.
+    fn lacks(&self, name: &str) -> String {
+        let end = name.rmatch_indices('.').nth(1).map_or(name, |(i, _)| &name[i + 1..]);
+        let alike: Vec<&str> = self.names().filter(|other| other.ends_with(end)).take(3).collect();
+        match alike.is_empty() {
+            true => format!("the file has no such tensor among its {}", self.tensors.len()),
+            false => format!("the file has no such tensor, but {}", alike.join(", ")),
+        }
+    }
+}
+
+impl AsRef<[File]> for File {
+    fn as_ref(&self) -> &[File] {
+        std::slice::from_ref(self)
+    }
+}
+
+/// Several files of named tensors, such as the shards of one model.
+#[derive(Debug)]
+pub struct Files(Vec<File>);
+
+impl AsRef<[File]> for Files {
+    fn as_ref(&self) -> &[File] {
+        &self.0
+    }
+}
+
+impl Files {
+    /// Opens a file, or the files of an index `model.safetensors.index.json` beside it, or those of a folder: of the
+    /// index in it if there is one, otherwise all files `*.safetensors`.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) as for [`File::open`]; for an index that is malformed, names files elsewhere
+    /// or tensors that its files lack; for a folder without such files; for a tensor in two files.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let place = Place { op: "Files::open", path: path.as_ref() };
+        let paths = super::safetensors::shards(place)?;
+        let files = paths.iter().map(File::open).collect::<Result<Vec<_>>>()?;
+        let mut first = BTreeMap::new();
+        for file in &files {
+            for name in file.names() {
+                if let Some(other) = first.insert(name, file.path()) {
+                    let reason = format!("it is in {} too", other.display());
+                    return Err(Place { path: file.path(), ..place }.error(Some(name), reason));
+                }
+            }
+        }
+        Ok(Files(files))
+    }
+
+    /// The files.
+    pub fn iter(&self) -> impl Iterator<Item = &File> {
+        self.0.iter()
+    }
+
+    /// The names of all tensors, by file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(File::names)
+    }
+
+    /// The file of a tensor.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) if no file has it.
+    pub fn file_of(&self, name: &str) -> Result<&File> {
+        let has = |file: &&File| file.tensors.contains_key(name);
+        self.0.iter().find(has).ok_or_else(|| match self.0.first() {
+            Some(file) => Place { op: "Files::file_of", path: &file.path }
+                .error(Some(name), format!("none of {} files has it", self.0.len())),
+            None => Place { op: "Files::file_of", path: "no file".as_ref() }.error(Some(name), "no files"),
+        })
+    }
+
+    /// [`File::get`] of the file that has the tensor.
+    ///
+    /// # Errors
+    /// Those of [`File::get`].
+    pub fn get<B: Backend>(&self, name: &str) -> Result<Tensor<B>> {
+        self.file_of(name)?.get(name)
+    }
+}
+
+impl Order {
+    fn is_native(self) -> bool {
+        self.is_big_endian != IS_LITTLE_ENDIAN
+    }
+}
