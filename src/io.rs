@@ -5,6 +5,7 @@
 //! | `safetensors.rs` | models and named tensors in safetensors files |
 //! | `safetensors/header.rs` | the header of such a file, and its checks |
 //! | `safetensors/state.rs` | the state of a training run in one file |
+//! | `npy.rs` | NumPy's arrays |
 //! | `store.rs` | `File`, named tensors in a memory-mapped file of any format |
 //! | `stored.rs` | types of elements in files |
 //! | `load.rs` | `Load`, values of a file for a model |
@@ -16,6 +17,8 @@ mod atomic;
 mod load;
 mod mmap;
 mod module;
+#[cfg(feature = "npy")]
+pub mod npy;
 pub mod safetensors;
 mod store;
 mod stored;
@@ -23,7 +26,10 @@ mod stored;
 use std::fmt::Display;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::backend::Backend;
+use crate::dtype::{Element, for_dtype, swap_little_endian};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
 
 pub use atomic::replace_file;
 pub use load::{Load, Report};
@@ -77,4 +83,21 @@ impl Problem {
         let name = name.chars().take(MAX_NAME).collect();
         Problem { tensor: Some(name), reason: reason.into() }
     }
+}
+
+/// Passes the elements, in row-major order and as stored in the file, to `put` in pieces.
+fn for_each_chunk<B: Backend>(
+    tensor: &Tensor<B>,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let host = B::to_host(tensor.data())?;
+    for_dtype!(host.dtype(), T => {
+        for values in T::host_slice(&host).unwrap_or(&[]).chunks(8192) {
+            let mut stored: Vec<_> = values.iter().map(|value| value.to_stored()).collect();
+            let bytes = bytemuck::cast_slice_mut(&mut stored);
+            swap_little_endian(host.dtype(), bytes);
+            put(bytes)?;
+        }
+    });
+    Ok(())
 }

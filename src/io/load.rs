@@ -138,7 +138,8 @@ impl<'a> Load<'a> {
                 continue;
             };
             let info = file.info(stored)?;
-            let found = if self.is_transposed(name) { transposed(info.shape()) } else { *info.shape() };
+            let found =
+                if self.is_transposed(name) { transposed(info.shape()) } else { *info.shape() };
             let is_float = info.dtype().is_none_or(DType::is_float);
             let target = self.dtype.filter(|_| is_float).or(info.dtype());
             let target_name = target.map_or(info.dtype_name(), DType::name);
@@ -152,7 +153,8 @@ impl<'a> Load<'a> {
             report.loaded.push(name.clone());
             values.insert(name.clone(), (file, stored, *dtype));
         }
-        report.unused = sources.keys().filter(|name| !wanted.tensors.contains_key(*name)).cloned().collect();
+        report.unused =
+            sources.keys().filter(|name| !wanted.tensors.contains_key(*name)).cloned().collect();
         if self.is_strict {
             let lacks = |name: &String| format!("`{name}` of the file is not in the model");
             misfits.extend(report.unused.iter().map(lacks));

@@ -39,7 +39,8 @@ impl Wanted {
 
     /// Checks a tensor of the file against the model.
     pub fn check(&self, name: &str, found: &Shape, dtype: DType) -> Result<(), Problem> {
-        self.misfit(name, found, dtype.name()).map_or(Ok(()), |reason| Err(Problem::with(name, reason)))
+        self.misfit(name, found, dtype.name())
+            .map_or(Ok(()), |reason| Err(Problem::with(name, reason)))
     }
 
     /// Says why a tensor of the file is not that of the model, if so.
@@ -154,4 +155,3 @@ pub(super) fn set_values<B: Backend>(
         Ok(())
     })
 }
-

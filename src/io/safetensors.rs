@@ -41,13 +41,13 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::module::{Wanted, check_module, check_tied, set_values};
-use super::{Place, Problem};
 use super::atomic::replace;
 use super::mmap::Map;
-use super::store::{File, Info, Order};
+use super::module::{Wanted, check_module, check_tied, set_values};
+use super::store::{Data, File, Info, Order};
+use super::{Place, Problem, for_each_chunk};
 use crate::backend::Backend;
-use crate::dtype::{DType, Element, for_dtype, swap_little_endian};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::Visit;
 use crate::tensor::Tensor;
@@ -232,7 +232,10 @@ impl<'a> Source<'a> {
 fn held(name: &str, description: &Description) -> std::result::Result<DType, Problem> {
     description.stored.dtype().ok_or_else(|| {
         let stored = description.stored.name();
-        Problem::with(name, format!("tensors have no elements of type {stored}: use File::get_as or File::bytes"))
+        Problem::with(
+            name,
+            format!("tensors have no elements of type {stored}: use File::get_as or File::bytes"),
+        )
     })
 }
 
@@ -267,7 +270,7 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let entries = header.into_entries().map_err(failed)?.into_iter();
     let tensors = entries.map(|(name, Description { stored, shape, range })| {
         let range = start + range[0] as usize..start + range[1] as usize;
-        (name, Info { stored, shape, range, order: Order::default() })
+        (name, Info { stored, shape, data: Data::Mapped(range), order: Order::default() })
     });
     let tensors = tensors.collect();
     Ok(File::new(place.path, map, tensors, metadata))
@@ -296,7 +299,9 @@ pub(super) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
         }
     }
     match files.is_empty() {
-        true => Err(place.error(None, format_args!("the folder has neither {INDEX} nor *.safetensors"))),
+        true => {
+            Err(place.error(None, format_args!("the folder has neither {INDEX} nor *.safetensors")))
+        }
         false => Ok(files),
     }
 }
@@ -309,7 +314,8 @@ fn shards_of_index(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
         return Err(failed(format!("an index of {size} bytes is too long")));
     }
     let text = fs::read(place.path).map_err(|error| place.cannot_read(error))?;
-    let index: serde_json::Value = serde_json::from_slice(&text).map_err(|error| failed(format!("index: {error}")))?;
+    let index: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|error| failed(format!("index: {error}")))?;
     let Some(map) = index.get("weight_map").and_then(serde_json::Value::as_object) else {
         return Err(failed("expected an object with the object `weight_map`".to_owned()));
     };
@@ -326,7 +332,9 @@ fn shards_of_index(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
     for (file, names) in &tensors {
         let file = File::open(file)?;
         if let Some(name) = names.iter().find(|name| file.info(name).is_err()) {
-            return Err(place.error(Some(name), format_args!("it is not in {}", file.path().display())));
+            return Err(
+                place.error(Some(name), format_args!("it is not in {}", file.path().display()))
+            );
         }
     }
     Ok(tensors.into_keys().collect())
@@ -416,21 +424,4 @@ fn describe<B: Backend>(tensors: &[(String, Tensor<B>)], metadata: &Metadata) ->
     let padding = header.len().next_multiple_of(8) - header.len();
     header.extend(std::iter::repeat_n(' ', padding));
     (header, end as u64)
-}
-
-/// Passes the elements, in row-major order and as stored in the file, to `put` in pieces.
-fn for_each_chunk<B: Backend>(
-    tensor: &Tensor<B>,
-    put: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let host = B::to_host(tensor.data())?;
-    for_dtype!(host.dtype(), T => {
-        for values in T::host_slice(&host).unwrap_or(&[]).chunks(8192) {
-            let mut stored: Vec<_> = values.iter().map(|value| value.to_stored()).collect();
-            let bytes = bytemuck::cast_slice_mut(&mut stored);
-            swap_little_endian(host.dtype(), bytes);
-            put(bytes)?;
-        }
-    });
-    Ok(())
 }

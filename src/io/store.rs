@@ -1,5 +1,6 @@
 //! [`File`] and [`Files`]: named tensors in memory-mapped files.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -38,9 +39,21 @@ pub struct File {
 pub struct Info {
     pub(super) stored: Stored,
     pub(super) shape: Shape,
-    /// The tensor's bytes in the file.
-    pub(super) range: Range<usize>,
+    pub(super) data: Data,
     pub(super) order: Order,
+}
+
+/// Where the elements are.
+#[derive(Clone, Debug)]
+pub(super) enum Data {
+    /// In these bytes of the file.
+    Mapped(Range<usize>),
+    /// In an entry of a compressed archive, after `skip` bytes.
+    #[cfg_attr(
+        not(feature = "npy"),
+        allow(dead_code, reason = "the other formats have no archives")
+    )]
+    Compressed { entry: usize, skip: usize, bytes: usize },
 }
 
 /// The order of elements and bytes.
@@ -67,14 +80,17 @@ impl Info {
         &self.shape
     }
 
-    /// The size in the file.
+    /// The size, not compressed.
     pub fn bytes(&self) -> usize {
-        self.range.len()
+        match &self.data {
+            Data::Mapped(range) => range.len(),
+            Data::Compressed { bytes, .. } => *bytes,
+        }
     }
 }
 
 impl File {
-    /// Opens a safetensors file.
+    /// Opens a file of a format whose feature is on: safetensors, NumPy's `.npy` and `.npz`.
     ///
     /// ```
     /// use swath::io::{File, safetensors};
@@ -99,7 +115,14 @@ impl File {
     /// [`Error::File`](crate::Error::File) for a file that cannot be read, is malformed, or is of another format.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let place = Place { op: "File::open", path: path.as_ref() };
-        super::safetensors::open(place, Map::open(place)?)
+        let map = Map::open(place)?;
+        #[cfg(feature = "npy")]
+        match map.bytes() {
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => return super::npy::open(place, map),
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => return super::npy::open_archive(place, map),
+            _ => {}
+        }
+        super::safetensors::open(place, map)
     }
 
     pub(super) fn new(
@@ -134,12 +157,25 @@ impl File {
         self.entry("File::info", name).map(|(_, info)| info)
     }
 
-    /// The bytes of a tensor, as they are in the file.
+    /// The bytes of a tensor, as they are in the file or, if it is compressed, in a copy.
     ///
     /// # Errors
     /// [`Error::File`](crate::Error::File) if it has no tensor of this name.
-    pub fn bytes(&self, name: &str) -> Result<&[u8]> {
-        self.entry("File::bytes", name).map(|(_, info)| &self.map.bytes()[info.range.clone()])
+    pub fn bytes(&self, name: &str) -> Result<Cow<'_, [u8]>> {
+        let (place, info) = self.entry("File::bytes", name)?;
+        self.bytes_of(info).map_err(|reason| place.error(Some(name), reason))
+    }
+
+    fn bytes_of(&self, info: &Info) -> std::result::Result<Cow<'_, [u8]>, String> {
+        match info.data {
+            Data::Mapped(ref range) => Ok(Cow::Borrowed(&self.map.bytes()[range.clone()])),
+            #[cfg(feature = "npy")]
+            Data::Compressed { entry, skip, bytes } => {
+                super::npy::inflate(&self.map, entry, skip, bytes).map(Cow::Owned)
+            }
+            #[cfg(not(feature = "npy"))]
+            Data::Compressed { .. } => Err("archives need the feature `npy`".to_owned()),
+        }
     }
 
     /// True if [`get`](File::get) gives a tensor in the file's memory: if its elements have a [`DType`], the machine's
@@ -149,9 +185,11 @@ impl File {
     /// [`Error::File`](crate::Error::File) if it has no tensor of this name.
     pub fn is_in_place(&self, name: &str) -> Result<bool> {
         let (_, info) = self.entry("File::is_in_place", name)?;
-        let Some(dtype) = info.dtype() else { return Ok(false) };
-        let start = self.map.bytes()[info.range.clone()].as_ptr().addr();
-        Ok(info.order.is_native() && start.is_multiple_of(dtype.size()))
+        let (Some(dtype), Data::Mapped(range)) = (info.dtype(), &info.data) else {
+            return Ok(false);
+        };
+        let start = self.map.bytes()[range.clone()].as_ptr().addr();
+        Ok(IS_LITTLE_ENDIAN && !info.order.is_big_endian && start.is_multiple_of(dtype.size()))
     }
 
     /// A tensor in the file's memory where [`is_in_place`](File::is_in_place) says so, else a copy. On a device with
@@ -162,7 +200,6 @@ impl File {
     /// [`get_as`](File::get_as) and [`bytes`](File::bytes)), or for a byte of a boolean other than 0 and 1.
     pub fn get<B: Backend>(&self, name: &str) -> Result<Tensor<B>> {
         let (place, info) = self.entry("File::get", name)?;
-        let failed = |error| place.error(Some(name), error);
         let Some(dtype) = info.dtype() else {
             let reason = format!(
                 "tensors have no elements of type {}: convert with get_as, or read bytes",
@@ -170,7 +207,7 @@ impl File {
             );
             return Err(place.error(Some(name), reason));
         };
-        self.load(info, dtype).map_err(failed)
+        self.load(name, info, dtype)
     }
 
     /// The tensor converted to `dtype`: from its own type, or from one that tensors cannot hold.
@@ -181,9 +218,10 @@ impl File {
         let (place, info) = self.entry("File::get_as", name)?;
         let failed = |error| place.error(Some(name), error);
         if let Some(own) = info.dtype() {
-            return self.load(info, own).and_then(|x| x.to_dtype(dtype)).map_err(failed);
+            return self.load(name, info, own)?.to_dtype(dtype).map_err(failed);
         }
-        let Some(decoded) = info.stored.decode(&self.map.bytes()[info.range.clone()]) else {
+        let bytes = self.bytes_of(info).map_err(|reason| place.error(Some(name), reason))?;
+        let Some(decoded) = info.stored.decode(&bytes) else {
             let reason = format!("no conversion of type {} to {dtype} is known", info.dtype_name());
             return Err(place.error(Some(name), reason));
         };
@@ -191,26 +229,30 @@ impl File {
         values.and_then(|x| x.to_dtype(dtype)).map_err(failed)
     }
 
-    fn load<B: Backend>(&self, info: &Info, dtype: DType) -> Result<Tensor<B>> {
-        let part = Part { map: self.map.clone(), range: info.range.clone() };
+    fn load<B: Backend>(&self, name: &str, info: &Info, dtype: DType) -> Result<Tensor<B>> {
+        let place = Place { op: "File::get", path: &self.path };
+        let failed = |error| place.error(Some(name), error);
         let mut dims = info.shape.dims().to_vec();
         if info.order.is_fortran {
             dims.reverse();
         }
         let shape = Shape::from(dims);
-        check_bools("load", dtype, part.as_ref())?;
-        let x = if info.order.is_native() {
-            match Foreign::of_bytes(part, dtype) {
-                Ok(foreign) => Tensor::in_foreign("load", foreign, &shape)?,
-                Err(unaligned) => Tensor::from_bytes(dtype, shape, unaligned.as_bytes())?,
+        let mut bytes = self.bytes_of(info).map_err(|reason| place.error(Some(name), reason))?;
+        check_bools(place.op, dtype, &bytes).map_err(failed)?;
+        if info.order.is_big_endian {
+            bytes.to_mut().chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+        }
+        let x = match (&info.data, bytes) {
+            (Data::Mapped(range), Cow::Borrowed(bytes)) if IS_LITTLE_ENDIAN => {
+                let part = Part { map: self.map.clone(), range: range.clone() };
+                match Foreign::of_bytes(part, dtype) {
+                    Ok(foreign) => Tensor::in_foreign(place.op, foreign, &shape),
+                    Err(_unaligned) => Tensor::from_bytes(dtype, shape, bytes),
+                }
             }
-        } else {
-            let mut bytes = part.as_ref().to_vec();
-            if info.order.is_big_endian {
-                bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-            }
-            Tensor::from_bytes(dtype, shape, &bytes)?
+            (_, bytes) => Tensor::from_bytes(dtype, shape, &bytes),
         };
+        let x = x.map_err(failed)?;
         match info.order.is_fortran {
             true => x.permute(&(0..x.rank()).rev().collect::<Vec<_>>()),
             false => Ok(x),
@@ -294,7 +336,8 @@ impl Files {
         self.0.iter().find(has).ok_or_else(|| match self.0.first() {
             Some(file) => Place { op: "Files::file_of", path: &file.path }
                 .error(Some(name), format!("none of {} files has it", self.0.len())),
-            None => Place { op: "Files::file_of", path: "no file".as_ref() }.error(Some(name), "no files"),
+            None => Place { op: "Files::file_of", path: "no file".as_ref() }
+                .error(Some(name), "no files"),
         })
     }
 
@@ -304,11 +347,5 @@ impl Files {
     /// Those of [`File::get`].
     pub fn get<B: Backend>(&self, name: &str) -> Result<Tensor<B>> {
         self.file_of(name)?.get(name)
-    }
-}
-
-impl Order {
-    fn is_native(self) -> bool {
-        self.is_big_endian != IS_LITTLE_ENDIAN
     }
 }

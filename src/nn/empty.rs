@@ -72,4 +72,8 @@ impl<B: Backend, M: Visit<B>> Visit<B> for Empty<M> {
     }
 }
 struct R(bool);
-impl Drop for R { fn drop(&mut self) { IS_EMPTY.set(self.0) } }
+impl Drop for R {
+    fn drop(&mut self) {
+        IS_EMPTY.set(self.0)
+    }
+}

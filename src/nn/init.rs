@@ -27,7 +27,8 @@ use crate::tensor::Tensor;
 /// Errors of tensor creation.
 pub fn zeros<B: Backend>(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor<B>> {
     let shape = shape.into();
-    without_values(&shape, dtype).unwrap_or_else(|| Ok(Tensor::zeros(shape, dtype)?.requires_grad()))
+    without_values(&shape, dtype)
+        .unwrap_or_else(|| Ok(Tensor::zeros(shape, dtype)?.requires_grad()))
 }
 
 /// Creates ones.

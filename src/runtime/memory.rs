@@ -223,7 +223,10 @@ impl Buffer {
     /// The content as elements. Trailing bytes that are less than an element are omitted.
     pub fn as_slice<T: Pod>(&self) -> &[T] {
         const { assert!(align_of::<T>() <= SYSTEM_ALIGNMENT && size_of::<T>() > 0) };
-        assert!(self.block.0.cast::<T>().is_aligned(), "foreign elements are aligned for their type");
+        assert!(
+            self.block.0.cast::<T>().is_aligned(),
+            "foreign elements are aligned for their type"
+        );
         // SAFETY: the block has at least `bytes` bytes, all initialised (zeroed if new, old bytes if
         // recycled, elements if a vector's or foreign) and aligned for `T`, as has just been checked; any bytes are a valid `T: Pod`; `self` is borrowed, and
         // writing requires `&mut self`.

@@ -28,7 +28,6 @@ use crate::io::stored::{F8, Other, Stored};
 use crate::io::{MAX_NAME, Metadata, Problem};
 use crate::shape::{MAX_RANK, Shape};
 
-
 /// Key of the metadata in a header.
 pub(super) const METADATA: &str = "__metadata__";
 
