@@ -8,12 +8,14 @@
 //! | `npy.rs` | NumPy's arrays |
 //! | `store.rs` | `File`, named tensors in a memory-mapped file of any format |
 //! | `stored.rs` | types of elements in files |
+//! | `gguf.rs` | llama.cpp's files |
 //! | `load.rs` | `Load`, values of a file for a model |
 //! | `module.rs` | the tensors of a model by name |
 //! | `mmap.rs` | memory maps |
 //! | `atomic.rs` | atomic replacement of files |
 
 mod atomic;
+pub mod gguf;
 mod load;
 mod mmap;
 mod module;

@@ -90,7 +90,7 @@ impl Info {
 }
 
 impl File {
-    /// Opens a file of a format whose feature is on: safetensors, NumPy's `.npy` and `.npz`.
+    /// Opens a file of a format whose feature is on: safetensors, GGUF, NumPy's `.npy` and `.npz`.
     ///
     /// ```
     /// use swath::io::{File, safetensors};
@@ -116,9 +116,11 @@ impl File {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let place = Place { op: "File::open", path: path.as_ref() };
         let map = Map::open(place)?;
-        #[cfg(feature = "npy")]
         match map.bytes() {
+            [b'G', b'G', b'U', b'F', ..] => return super::gguf::open(place, map),
+            #[cfg(feature = "npy")]
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => return super::npy::open(place, map),
+            #[cfg(feature = "npy")]
             [b'P', b'K', 3 | 5, 4 | 6, ..] => return super::npy::open_archive(place, map),
             _ => {}
         }
