@@ -128,18 +128,28 @@ fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata
     let alignment = match values.get(ALIGNMENT) {
         None => 32,
         Some(Value::U32(alignment)) if alignment.is_power_of_two() => *alignment as usize,
-        Some(other) => return Err(format!("{ALIGNMENT} is {other}: expected a power of two").into()),
+        Some(other) => {
+            return Err(format!("{ALIGNMENT} is {other}: expected a power of two").into());
+        }
     };
     let mut tensors = BTreeMap::new();
     for _ in 0..tensor_count {
         let (name, stored, shape, offset) = reader.tensor()?;
-        let bytes = stored.bytes(shape.numel()).filter(|_| shape.dims().last().is_none_or(|&n| stored.bytes(n).is_some()));
+        let bytes = stored
+            .bytes(shape.numel())
+            .filter(|_| shape.dims().last().is_none_or(|&n| stored.bytes(n).is_some()));
         let Some(bytes) = bytes else {
-            let reason = format!("rows of shape {shape} are no whole blocks of type {}", stored.name());
+            let reason =
+                format!("rows of shape {shape} are no whole blocks of type {}", stored.name());
             return Err(Problem::with(&name, reason));
         };
-        let data = Data::Mapped(offset..offset.checked_add(bytes).ok_or("an offset overflows".to_owned())?);
-        if tensors.insert(name.clone(), Info { stored, shape, data, order: Order::default() }).is_some() {
+        let data = Data::Mapped(
+            offset..offset.checked_add(bytes).ok_or("an offset overflows".to_owned())?,
+        );
+        if tensors
+            .insert(name.clone(), Info { stored, shape, data, order: Order::default() })
+            .is_some()
+        {
             return Err(Problem::with(&name, "there are two tensors of this name"));
         }
     }
@@ -234,7 +244,8 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, count: usize) -> Read<&'a [u8]> {
         let rest = &self.map.bytes()[self.at..];
-        let bytes = rest.get(..count).ok_or_else(|| "the file ends within its header".to_owned())?;
+        let bytes =
+            rest.get(..count).ok_or_else(|| "the file ends within its header".to_owned())?;
         self.at += count;
         Ok(bytes)
     }
@@ -252,7 +263,10 @@ impl<'a> Reader<'a> {
         // A tensor takes 24 bytes at least, a value 12.
         let rest = (self.map.bytes().len() - self.at) as u64;
         if counts[0] > rest / 24 || counts[1] > rest / 12 {
-            return Err(format!("{} tensors and {} values do not fit in the file", counts[0], counts[1]));
+            return Err(format!(
+                "{} tensors and {} values do not fit in the file",
+                counts[0], counts[1]
+            ));
         }
         Ok(counts)
     }
@@ -270,7 +284,8 @@ impl<'a> Reader<'a> {
                 let kind = self.u32()?;
                 self.value(kind, 0)
             };
-            let value = value().map_err(|reason| Problem::from(format!("value `{key}`: {reason}")))?;
+            let value =
+                value().map_err(|reason| Problem::from(format!("value `{key}`: {reason}")))?;
             if let Some(_twice) = values.insert(key.clone(), value) {
                 return Err(format!("there are two values of the key `{key}`").into());
             }
@@ -282,7 +297,9 @@ impl<'a> Reader<'a> {
         macro_rules! number {
             ($Variant:ident $t:ty) => {{
                 let bytes = self.take(size_of::<$t>())?;
-                Value::$Variant(<$t>::from_le_bytes(bytes.try_into().expect("as many bytes were taken")))
+                Value::$Variant(<$t>::from_le_bytes(
+                    bytes.try_into().expect("as many bytes were taken"),
+                ))
             }};
         }
         Ok(match kind {
@@ -343,7 +360,8 @@ impl<'a> Reader<'a> {
             let shape = Shape::from(dims);
             shape.validate("gguf").map_err(|error| error.to_string())?;
             let kind = self.u32()?;
-            let stored = stored(kind).ok_or_else(|| format!("no type of elements has the number {kind}"))?;
+            let stored =
+                stored(kind).ok_or_else(|| format!("no type of elements has the number {kind}"))?;
             let offset = usize::try_from(self.u64()?).map_err(|error| error.to_string())?;
             Ok((stored, shape, offset))
         };
