@@ -2,7 +2,6 @@
 //! so that they are compiled once, in this crate, and not again in each crate that uses it.
 
 use crate::dispatch::Enter as _;
-use crate::fold::scan::{ScanColumns, ScanRows};
 use crate::optim::{AdamStep, SgdStep};
 use crate::random::{DropoutFactors, DropoutTask};
 use crate::reduce::Reduce;
@@ -56,8 +55,6 @@ calls! {
         LayerNormGrad(LayerNormGradTask),
         RmsNorm(RmsNormTask),
         RmsNormGrad(RmsNormGradTask),
-        ScanRows(ScanRows),
-        ScanColumns(ScanColumns),
     }
     enter {
         Sgd(SgdStep),
