@@ -11,9 +11,9 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use crate::dispatch::Enter as _;
+use crate::dispatch::run;
 use crate::geometry::Geometry;
-use crate::simd::{ElementTask, Float, IntVector as _, Lanes, MAX_LANES, Vector as _};
+use crate::simd::{Float, IntVector as _, Lanes, MAX_LANES, Task, Vector as _};
 
 /// Maximum number of windows that are computed at once: their values stay in the L1 cache.
 const TILE: usize = 256;
@@ -89,7 +89,7 @@ struct Largest<'a, E> {
     positions: &'a mut [i64],
 }
 
-impl<E: Float> ElementTask<E> for Largest<'_, E> {
+impl<E: Float> Task<E> for Largest<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -253,7 +253,7 @@ struct Mean<'a, E> {
     y: &'a mut [E],
 }
 
-impl<E: Float> ElementTask<E> for Mean<'_, E> {
+impl<E: Float> Task<E> for Mean<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -286,7 +286,7 @@ struct MeanGrad<'a, E> {
     y: &'a mut [E],
 }
 
-impl<E: Float> ElementTask<E> for MeanGrad<'_, E> {
+impl<E: Float> Task<E> for MeanGrad<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -312,13 +312,13 @@ impl<E: Float> ElementTask<E> for MeanGrad<'_, E> {
 }
 
 pub(crate) fn largest<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &mut [i64]) {
-    E::enter(Largest { x, geometry, y, positions });
+    run(Largest { x, geometry, y, positions });
 }
 
 pub(crate) fn mean<E: Float>(x: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
-    E::enter(Mean { x, geometry, counts_padding, y });
+    run(Mean { x, geometry, counts_padding, y });
 }
 
 pub(crate) fn mean_grad<E: Float>(g: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
-    E::enter(MeanGrad { g, geometry, counts_padding, y });
+    run(MeanGrad { g, geometry, counts_padding, y });
 }

@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 
 use super::same_len;
-use crate::dispatch::{Enter as _, run};
+use crate::dispatch::run;
 use crate::fold::scan as floats;
 use crate::map::rows::places;
 use crate::output::Output;
@@ -32,13 +32,13 @@ mod sealed {
 }
 
 macro_rules! scans {
-    ($($t:ident $total:ident $out:ident, $tasks:ident by $enter:path;)*) => {$(
+    ($($t:ident $total:ident $out:ident, $tasks:ident;)*) => {$(
         impl sealed::Sealed for $t {}
         impl Scan for $t {
             type Total = $total;
             type Out = $out;
             fn rows(product: bool, x: &[$t], cols: usize, y: &mut [MaybeUninit<$out>]) {
-                $enter($tasks::ScanRows::new(x, cols, y, product));
+                run($tasks::ScanRows::new(x, cols, y, product));
             }
             fn columns(
                 product: bool,
@@ -46,16 +46,16 @@ macro_rules! scans {
                 totals: &mut [$total],
                 y: &mut [MaybeUninit<$out>],
             ) {
-                $enter($tasks::ScanColumns::new(x, totals, y, product));
+                run($tasks::ScanColumns::new(x, totals, y, product));
             }
         }
     )*};
 }
 scans! {
-    f32 f64 f32, floats by f32::enter_fold;
-    f64 f64 f64, floats by f64::enter_fold;
-    i64 i64 i64, integers by run;
-    u8 i64 i64, integers by run;
+    f32 f64 f32, floats;
+    f64 f64 f64, floats;
+    i64 i64 i64, integers;
+    u8 i64 i64, integers;
 }
 
 /// Running sum of each row of `cols` elements: `y[k] = x[0] + … + x[k]`.
