@@ -117,7 +117,7 @@ pub use api::{
     select_block, sgd, sincos, softmax, softmax_columns, softmax_grad_columns, softmax_grad_rows,
     softmax_rows, std, sum, test_numbers, test_numbers_block, transpose, variance, with_place,
 };
-pub use attention::{Attend, ScoreBlock};
+pub use attention::ScoreBlock;
 pub use compare::{Compare, Comparison, NumberTest, Select};
 pub use convert::{Convert, Truth};
 pub use copy::{Permute, Plain, Transpose};

@@ -1,6 +1,7 @@
 //! One non-generic entry point for the kernels of `f32` and `f64` that have no trait of their own,
 //! so that they are compiled once, in this crate, and not again in each crate that uses it.
 
+use crate::attention::{Dots, Weights, WeightsGrad};
 use crate::dispatch::run;
 use crate::optim::{AdamStep, SgdStep};
 use crate::random::{DropoutFactors, DropoutTask};
@@ -54,6 +55,9 @@ calls! {
     LayerNormGrad(LayerNormGradTask),
     RmsNorm(RmsNormTask),
     RmsNormGrad(RmsNormGradTask),
+    Weights(Weights),
+    WeightsGrad(WeightsGrad),
+    Dots(Dots),
     Sgd(SgdStep),
     Adam(AdamStep),
     Dropout(DropoutTask),
