@@ -10,7 +10,7 @@ use super::split::Split;
 use super::tile::{MAX_NV, MR, Tile, max_vectors, row_offsets, tiles_of_b_stay};
 use super::workspace::Workspace;
 use super::{FEW_ROWS, FEW_ROWS_BYTES, IN_PLACE_ROWS, KC, SCRATCH_ROWS, SKINNY_VECTORS};
-use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Vector};
+use crate::simd::{Float, Lanes, MAX_LANES, Task, Vector};
 
 /// The forms in which B is read.
 #[derive(Clone, Copy)]
@@ -149,7 +149,7 @@ pub struct Piece<'a, E> {
     memory: Memory<E>,
 }
 
-impl<E: Float> ElementTask<E> for Piece<'_, E> {
+impl<E: Float> Task<E> for Piece<'_, E> {
     type Home = Self;
     type Output = ();
 

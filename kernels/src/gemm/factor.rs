@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::matrix::MatRef;
 use super::{ColumnsOfB, Copied, Pack, PartOfWindows, Piece, RowsOfB, Small};
 use crate::convert::{f32_from_bf16, f32_from_f16};
-use crate::dispatch::Enter as _;
+use crate::dispatch::run;
 use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 
 /// An element type of the operands of a product: `f32` and `f64`, and `f16` and `bf16`, whose
@@ -76,25 +76,25 @@ mod sealed {
 macro_rules! tasks {
     () => {
         fn multiply(task: Piece<'_, Self::Sum>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn multiply_small(task: &Small<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn multiply_rows(task: RowsOfB<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn multiply_columns(task: ColumnsOfB<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn pack(task: &Pack<'_, Self>) -> Isa {
-            Self::Sum::enter(task)
+            run(task)
         }
         fn copy(task: &Copied<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn windows(task: &PartOfWindows<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
     };
 }

@@ -48,7 +48,7 @@ const VALUES: usize = 128;
 const COST_PER_SCORE: usize = 500;
 
 /// An element type that attention is computed in.
-trait Real: Wide + kernels::Attend + kernels::Plain + kernels::Factor<Sum = Self> {}
+trait Real: Wide + kernels::Plain + kernels::Factor<Sum = Self> {}
 impl Real for f32 {}
 impl Real for f64 {}
 
