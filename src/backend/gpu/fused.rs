@@ -2,12 +2,14 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::device::Fault;
 use super::driver::Driver;
 use super::index::fault_of;
 use super::plan::conv::Kind;
 use super::plan::elementwise::{Function, Operand, put_mask};
 use super::plan::rows::{Parameters, Rows};
-use super::{Fault, Gpu, GpuTensor, attention, contiguous, from_start, images, run};
+use super::tensor::{Gpu, GpuTensor, contiguous, from_start, run};
+use super::{attention, images};
 use crate::backend::{Backend, Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@ use super::device::Fault;
 use super::driver::Driver;
 use super::plan::elementwise::Function;
 use super::plan::index::scatter_add;
-use super::{Gpu, GpuTensor, contiguous, elementwise, run};
+use super::tensor::{Gpu, GpuTensor, contiguous, elementwise, run};
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
