@@ -408,17 +408,17 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Sum over axes (`None`: all), which stay as extents of 1 with `keepdims`.
     fn sum(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(ReduceOp::Sum, x, axes, keepdims)
+        Ok(reduce_axes::<Self>(ReduceOp::Sum, x, axes, keepdims)?.0)
     }
 
     /// Mean over axes, with arguments as for [`Backend::sum`].
     fn mean(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(ReduceOp::Mean, x, axes, keepdims)
+        Ok(reduce_axes::<Self>(ReduceOp::Mean, x, axes, keepdims)?.0)
     }
 
     /// Maximum over axes, with arguments as for [`Backend::sum`].
     fn max(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(ReduceOp::Max, x, axes, keepdims)
+        Ok(reduce_axes::<Self>(ReduceOp::Max, x, axes, keepdims)?.0)
     }
 
     /// Permutes the axes into the order of `axes`; `None` swaps the last two.

@@ -64,13 +64,13 @@ pub(crate) fn unify_bool<B: Backend>(
     }
 }
 
-/// Checks axes and dtype, reduces, and removes the reduced axes unless `keepdims`.
+/// Checks axes and dtype, reduces, and removes the reduced axes unless `keepdims`. Returns the axes too, sorted.
 pub(crate) fn reduce_axes<B: Backend>(
     op: ReduceOp,
     x: &B::Tensor,
     axes: Option<&[usize]>,
     keepdims: bool,
-) -> Result<B::Tensor> {
+) -> Result<(B::Tensor, AxisSet)> {
     let (name, shape) = (op.name(), *x.shape());
     reduced_dtype(op, x.dtype(), shape)?;
     let axes = shape.resolve_axes(name, axes)?;
@@ -79,9 +79,9 @@ pub(crate) fn reduce_axes<B: Backend>(
     }
     let out = B::reduce(op, x, &axes)?;
     if keepdims || axes.is_empty() {
-        return Ok(out);
+        return Ok((out, axes));
     }
-    B::reshape(&out, shape.reduced(&axes, false))
+    Ok((B::reshape(&out, shape.reduced(&axes, false))?, axes))
 }
 
 /// Permutes the axes of a layout into the order of `axes`; `None` swaps the last two.

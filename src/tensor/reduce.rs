@@ -356,11 +356,10 @@ impl<B: Backend> Tensor<B> {
             let reason = format!("p is NaN: expected a number, for shape {}", x.shape());
             return Err(Error::InvalidArgument { op: op.name(), reason });
         }
-        let data = reduce_axes::<B>(op, x.data(), axes, keepdims)?;
+        let (data, axes) = reduce_axes::<B>(op, x.data(), axes, keepdims)?;
         if let ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::Any | ReduceOp::All = op {
             return Ok(Tensor::from_data(data));
         }
-        let axes = x.shape().resolve_axes(op.name(), axes)?;
         Ok(record(op.name(), data, &[x], |y| reduce_rule(op, x, axes, y)))
     }
 }
