@@ -6,7 +6,7 @@
 //! ```
 //!
 //! 1. A replayed node has the id that it had in the first run, which no other node of the process
-//!    has. A backward pass visits nodes by falling id, so that it visits those of a replay when it
+//!    has. A backward pass visits nodes in decreasing order of their ids. So it visits those of a replay when it
 //!    would have visited those of a plain run, and adds gradients up in the same order.
 //! 2. A function that is checkpointed inside a replay has its first run there: its recorder takes
 //!    what the player of the outer one gives.
@@ -28,8 +28,8 @@ use crate::runtime::recording::{FIRST_RUN, RECORDING, REPLAY, TAPED, has, with_f
 use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
-use super::gradients::{IdMap, IdSet};
 use super::graph::{GraphNode, Inputs, Visit};
+use super::ids::{IdMap, IdSet};
 
 type Draw = Arc<dyn Any + Send + Sync>;
 
