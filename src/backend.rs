@@ -49,9 +49,9 @@ use crate::ops::{
 };
 use crate::shape::Shape;
 pub(crate) use checks::{
-    assembled_shape, assigned_layout, check_arithmetic, check_dtype, check_indices, check_len,
-    check_mask, check_same_shape, check_search, check_update, common, joined_shape, no_tensor,
-    reduced_dtype,
+    assembled_shape, assigned_layout, check_arithmetic, check_dtype, check_groups, check_indices,
+    check_len, check_mask, check_same_shape, check_search, check_update, common, joined_shape,
+    no_tensor, reduced_dtype,
 };
 pub use convert::IntoBackend;
 pub(crate) use operands::{
