@@ -51,7 +51,7 @@ pub use driver::wgpu::WgpuDriver;
 pub use driver::{Capabilities, Driver, Failure};
 use index::{add_at, check_entries, fault_of};
 use plan::elementwise::{Function, Operand};
-use plan::index as places;
+use plan::index::{copy_into, gather as plan_gather};
 use plan::update::Update;
 pub use shader::Module;
 use shader::Store;
@@ -104,7 +104,7 @@ impl<D: Driver> Backend for Gpu<D> {
         let function = Function::Fill(Store::of(op, D::NAME, dtype)?);
         shape.validate(op)?;
         let out = GpuTensor::new(op, &shape, dtype)?;
-        if let Some(plan) = function.plan(op, &shape, &[Operand::Number(value)])? {
+        if let Some(plan) = function.plan(op, &shape, &[Operand::Number(value)], None)? {
             run(op, plan, &[], &[&out], None)?;
         }
         Ok(out)
@@ -237,10 +237,10 @@ impl<D: Driver> Backend for Gpu<D> {
         check_entries(op, x, axis, index)?;
         let out = GpuTensor::new(op, index.shape(), x.0.dtype)?;
         let (mut x, mut index) = (x.clone(), index.clone());
-        let plan = match places::gather(x.store(op)?, &x.0.layout, axis, &index.0.layout) {
+        let plan = match plan_gather(x.store(op)?, &x.0.layout, axis, &index.0.layout) {
             Err(Error::TooManyAxes { .. }) => {
                 (x, index) = (contiguous(op, &x)?, contiguous(op, &index)?);
-                places::gather(x.store(op)?, &x.0.layout, axis, &index.0.layout)?
+                plan_gather(x.store(op)?, &x.0.layout, axis, &index.0.layout)?
             }
             plan => plan?,
         };
@@ -316,8 +316,8 @@ impl<D: Driver> Backend for Gpu<D> {
         for x in tensors {
             let len = x.shape().dim(axis);
             if x.numel() > 0 {
-                let place = out.0.layout.narrow(op, axis, start, len)?;
-                run(op, places::place(op, store, &x.0.layout, &place)?, &[x], &[&out], None)?;
+                let part = out.0.layout.narrow(op, axis, start, len)?;
+                run(op, copy_into(op, store, &x.0.layout, &part)?, &[x], &[&out], None)?;
             }
             start += len;
         }

@@ -6,7 +6,7 @@ use super::device::Fault;
 use super::driver::Driver;
 use super::index::fault_of;
 use super::plan::conv::Kind;
-use super::plan::elementwise::{Function, Operand, put_mask};
+use super::plan::elementwise::{Function, Operand};
 use super::plan::rows::{Parameters, Rows};
 use super::tensor::{Gpu, GpuTensor, contiguous, from_start, run};
 use super::{attention, images};
@@ -100,13 +100,8 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
             ignore_index,
             label_smoothing,
         } => {
-            let kernel = Rows::CrossEntropyGrad { store: logits.store(name)? };
-            let operands = [Some(g), Some(logits), Some(largest), Some(rest), Some(targets)];
-            let mut call =
-                Call::new(name, kernel, &operands)?.result(logits.shape(), logits.dtype())?;
-            call.parameters.epsilon = label_smoothing;
-            call.parameters.ignore_index = ignore_index;
-            call.run(logits)
+            let operands = [g, logits, largest, rest, targets];
+            cross_entropy_grad(name, operands, ignore_index, label_smoothing)
         }
         FusedOp::Dot { a, b } => {
             let rows = a.shape().with_axis(a.shape().ndim() - 1, None);
@@ -167,6 +162,21 @@ fn cross_entropy<D: Driver>(
     call.run(logits)
 }
 
+fn cross_entropy_grad<D: Driver>(
+    op: &'static str,
+    operands: [&GpuTensor<D>; 5],
+    ignore_index: Option<i64>,
+    label_smoothing: f64,
+) -> Result<Results<GpuTensor<D>>> {
+    let logits = operands[1];
+    let kernel = Rows::CrossEntropyGrad { store: logits.store(op)? };
+    let mut call =
+        Call::new(op, kernel, &operands.map(Some))?.result(logits.shape(), logits.dtype())?;
+    call.parameters.epsilon = label_smoothing;
+    call.parameters.ignore_index = ignore_index;
+    call.run(logits)
+}
+
 fn dropout<D: Driver>(
     op: &'static str,
     x: &GpuTensor<D>,
@@ -174,8 +184,8 @@ fn dropout<D: Driver>(
 ) -> Result<Results<GpuTensor<D>>> {
     let (x, y) = (contiguous(op, x)?, GpuTensor::new(op, x.shape(), x.dtype())?);
     let function = Function::Dropout(x.store(op)?);
-    if let Some(mut plan) = function.plan(op, x.shape(), &[Operand::Tensor(&x.0.layout)])? {
-        put_mask(&mut plan.words, mask);
+    let operands = [Operand::Tensor(&x.0.layout)];
+    if let Some(plan) = function.plan(op, x.shape(), &operands, Some(mask))? {
         run(op, plan, &[&x], &[&y], None)?;
     }
     Ok(smallvec![y])

@@ -13,23 +13,20 @@ pub mod rows;
 mod tests;
 pub mod update;
 pub mod windows;
-
-use smallvec::SmallVec;
+pub mod words;
 
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-use super::shader::{GROUP, WORDS};
-
-/// The words that a kernel reads.
-pub type Words = SmallVec<[u32; WORDS]>;
+use super::shader::GROUP;
+use words::Words;
 
 /// One dispatch, without its buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<K> {
     /// The kernel.
     pub kernel: K,
-    /// The words that the kernel reads from `p.words`.
+    /// The words that the kernel reads.
     pub words: Words,
     /// Number of workgroups along each axis.
     pub grid: [u32; 3],

@@ -140,7 +140,7 @@ pub(super) fn elementwise<D: Driver>(
             None => Operand::Tensor(&x.0.layout),
         });
         let described: SmallVec<[Operand<'_>; 3]> = described.collect();
-        let plan = function.plan(op, &shape, &described)?;
+        let plan = function.plan(op, &shape, &described, None)?;
         drop(described);
         if let Some(plan) = plan {
             break plan;

@@ -1,17 +1,18 @@
 //! Pooling. A thread computes one window, or one pixel of a gradient.
-//!
-//! ```text
-//! words   0  elements of the result     1  threads in a row of the grid     2  1 if divisors count padding
-//!         7..25  words of the windows
-//! ```
 
 use crate::error::Result;
 use crate::ops::Geometry;
 use crate::shape::Shape;
 
-use super::super::shader::{Module, Source, Store, WORDS};
+use super::super::shader::{Module, Source, Store};
 use super::windows;
-use super::{Plan, Words, grid_of, word};
+use super::words::{GridWords, pack, words};
+use super::{Plan, grid_of, word};
+
+words! {
+    /// The flag is 1 if divisors count padding. The axes are those of the windows.
+    PoolWords { counts_padding: u32, }
+}
 
 /// A pooling, or a gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +35,7 @@ impl Pool {
                 ("avg_pool_grad", store, include_str!("../shaders/avg_pool_grad.wgsl"))
             }
         };
-        let mut source = Source::new(&[store]);
+        let mut source = Source::new(&[GridWords::FIELDS, PoolWords::FIELDS], &[store]);
         source.result("y", store);
         source.add(include_str!("../shaders/windows.wgsl"));
         let mut suffix = "";
@@ -65,10 +66,10 @@ impl Pool {
         counts_padding: bool,
     ) -> Result<Plan<Pool>> {
         word(op, shape, shape.numel())?;
-        let mut words = Words::from_elem(0, WORDS);
-        let (grid, row) = grid_of(numel);
-        (words[0], words[1], words[2]) = (word(op, shape, numel)?, row, counts_padding.into());
-        windows::put(op, shape, geometry, &mut words)?;
+        let (grid, across) = grid_of(numel);
+        let count = GridWords { count: word(op, shape, numel)?, across };
+        let fields = PoolWords { counts_padding: counts_padding.into() };
+        let words = pack(op, shape, &[&count, &fields], &windows::axes_of(op, shape, geometry)?)?;
         Ok(Plan { kernel: self, words, grid })
     }
 }

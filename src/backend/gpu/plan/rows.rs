@@ -1,15 +1,18 @@
 //! Fused ops of contiguous rows. A workgroup computes one row.
-//!
-//! ```text
-//! words   0  elements of a row       2  flags: 1 weight, 2 bias, 4 an index is ignored
-//!         1  bits of ε               3  workgroups in a row of the grid        4  rows        5, 6  the ignored index
-//! ```
 
 use crate::error::Result;
 use crate::shape::Shape;
 
-use super::super::shader::{Module, Source, Store, WORDS};
-use super::{Plan, Words, groups_of, word};
+use super::super::shader::{Module, Source, Store};
+use super::words::{GridWords, pack, words};
+use super::{Plan, groups_of, word};
+
+words! {
+    /// A row has `n` elements. `epsilon` is ε or the label smoothing; the other words are flags and the ignored index.
+    RowWords {
+        n: u32, epsilon: f32, has_weight: u32, has_bias: u32, has_ignored: u32, ignored_low: u32, ignored_high: u32,
+    }
+}
 
 /// A fused op, with the store of its floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +48,7 @@ impl Rows {
     /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let (name, store, text) = self.operation();
-        let mut source = Source::new(&[store]);
+        let mut source = Source::new(&[GridWords::FIELDS, RowWords::FIELDS], &[store]);
         self.bind(&mut source, store);
         source.math();
         source.add(include_str!("../shaders/logarithm_pair.wgsl"));
@@ -65,7 +68,7 @@ impl Rows {
             source.add("fn write_mean(i: u32, x: f32) {}");
         }
         source.add(text);
-        source.each_group([4, 3], "i", "row(i, thread);");
+        source.each_group("i", "row(i, thread);");
         let (flag, value) = flag.unwrap_or(("", false));
         source.finish(format!("{name}_{}_{flag}{value}", store.name()).to_lowercase())
     }
@@ -119,7 +122,7 @@ impl Rows {
         if matches!(self, Rows::CrossEntropy { .. } | Rows::CrossEntropyGrad { .. }) {
             source.add(
                 "fn ignored(i: u32) -> bool {\n    let x = target_of_data[i];\n    \
-                 return (p.words[2] & 4u) != 0u && x.x == p.words[5] && x.y == p.words[6];\n}",
+                 return p.has_ignored != 0u && x.x == p.ignored_low && x.y == p.ignored_high;\n}",
             );
         }
         source.result("y", store);
@@ -155,19 +158,17 @@ impl Rows {
         word(op, shape, rows.saturating_mul(n))?;
         let (grid, across) = groups_of(rows);
         let ignored = parameters.ignore_index.unwrap_or(0);
-        let flags = u32::from(parameters.has_weight)
-            | u32::from(parameters.has_bias) << 1
-            | u32::from(parameters.ignore_index.is_some()) << 2;
-        let mut words = Words::from_slice(&[
-            word(op, shape, n)?,
-            (parameters.epsilon as f32).to_bits(),
-            flags,
-            across,
-            word(op, shape, rows)?,
-            ignored as u32,
-            (ignored >> 32) as u32,
-        ]);
-        words.resize(WORDS, 0);
+        let fields = RowWords {
+            n: word(op, shape, n)?,
+            epsilon: parameters.epsilon as f32,
+            has_weight: parameters.has_weight.into(),
+            has_bias: parameters.has_bias.into(),
+            has_ignored: parameters.ignore_index.is_some().into(),
+            ignored_low: ignored as u32,
+            ignored_high: (ignored >> 32) as u32,
+        };
+        let count = GridWords { count: word(op, shape, rows)?, across };
+        let words = pack(op, shape, &[&count, &fields], &[])?;
         Ok(Plan { kernel: self, words, grid })
     }
 }
