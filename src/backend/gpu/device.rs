@@ -221,18 +221,9 @@ impl<D: Driver> Context<D> {
         };
         let buffer = match unused {
             Some(buffer) => buffer,
-            None => {
-                self.make_room(size);
-                let first = lock(&self.state).driver.allocate(size);
-                match first {
-                    Err(Failure::OutOfMemory) => {
-                        self.drop_unused();
-                        lock(&self.state).driver.allocate(size)
-                    }
-                    first => first,
-                }
-                .map_err(|failure| failed::<D>(op, bytes)(failure).of_shape(shape))?
-            }
+            None => self
+                .make(op, size, |driver| driver.allocate(size))
+                .map_err(|error| error.of_shape(shape))?,
         };
         Ok(self.storage(buffer, size))
     }
@@ -241,9 +232,27 @@ impl<D: Driver> Context<D> {
     pub fn upload(&self, op: &'static str, bytes: &[u8]) -> Result<Arc<Storage<D>>> {
         self.check_bytes(op, bytes.len())?;
         let size = size_class(bytes.len()).min(self.capabilities.max_buffer);
+        let buffer = self.make(op, size, |driver| driver.upload(bytes, size))?;
+        Ok(self.storage(buffer, size))
+    }
+
+    /// Makes a buffer of `size` bytes. If the device has no memory left, drops the unused buffers and tries again.
+    fn make(
+        &self,
+        op: &'static str,
+        size: usize,
+        make: impl Fn(&mut D) -> Result<D::Buffer, Failure>,
+    ) -> Result<D::Buffer> {
         self.make_room(size);
-        let buffer = lock(&self.state).driver.upload(bytes, size);
-        Ok(self.storage(buffer.map_err(failed::<D>(op, size))?, size))
+        let first = make(&mut lock(&self.state).driver);
+        match first {
+            Err(Failure::OutOfMemory) => {
+                self.drop_unused();
+                make(&mut lock(&self.state).driver)
+            }
+            first => first,
+        }
+        .map_err(failed::<D>(op, size))
     }
 
     fn storage(&self, buffer: D::Buffer, bytes: usize) -> Arc<Storage<D>> {

@@ -156,6 +156,8 @@ fn memory_is_found_before_an_allocation_fails() {
         let all = ones(1 << 18).unwrap();
         assert_eq!(committed(), [0]);
         drop(all);
+        // An upload does the same.
+        FakeTensor::from_vec(vec![0f32; 1 << 18], 1 << 18).unwrap();
     });
 }
 
