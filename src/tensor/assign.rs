@@ -281,8 +281,8 @@ impl<B: Backend> Tensor<B> {
     ///
     /// ```
     /// use swath::prelude::*;
-    /// let places = tensor![[0.0, 5.0], [6.0, 0.0]].nonzero()?;
-    /// assert_eq!((places.dims(), places.to_vec::<i64>()?), (&[2, 2][..], vec![0, 1, 1, 0]));
+    /// let positions = tensor![[0.0, 5.0], [6.0, 0.0]].nonzero()?;
+    /// assert_eq!((positions.dims(), positions.to_vec::<i64>()?), (&[2, 2][..], vec![0, 1, 1, 0]));
     /// # Ok::<(), Error>(())
     /// ```
     ///
