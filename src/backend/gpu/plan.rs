@@ -1,5 +1,12 @@
 //! Plans: the dispatches of an op as data, without a device.
 
+/// The text of a file of `shaders/`.
+macro_rules! shader {
+    ($name:literal) => {
+        include_str!(concat!("../shaders/", $name, ".wgsl"))
+    };
+}
+
 pub mod attention;
 pub mod conv;
 pub mod elementwise;
@@ -15,11 +22,14 @@ pub mod update;
 pub mod windows;
 pub mod words;
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::shape::Shape;
 
 use super::shader::GROUP;
-use words::Words;
+use words::{GridWords, Pack, Words, pack};
 
 /// One dispatch, without its buffers.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +40,26 @@ pub struct Plan<K> {
     pub words: Words,
     /// Number of workgroups along each axis.
     pub grid: [u32; 3],
+}
+
+impl<K> Plan<K> {
+    /// Plans the dispatch of a kernel that reads [`GridWords`], `fields` and `axes`, for `count` results.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if `count` does not fit a word; [`Error::TooManyAxes`].
+    pub fn new(
+        kernel: K,
+        (op, shape): (&'static str, &Shape),
+        count: usize,
+        (grid, across): ([u32; 3], u32),
+        fields: &[&dyn Pack],
+        axes: &[u32],
+    ) -> Result<Self> {
+        let count = GridWords { count: word(op, shape, count)?, across };
+        let fields: SmallVec<[&dyn Pack; 4]> =
+            [&count as _].into_iter().chain(fields.iter().copied()).collect();
+        Ok(Plan { kernel, words: pack(op, shape, &fields, axes)?, grid })
+    }
 }
 
 /// Maximum number of workgroups along an axis.
@@ -47,6 +77,12 @@ pub fn word(op: &'static str, shape: &Shape, x: usize) -> Result<u32> {
         Ok(word) if x <= LARGEST => Ok(word),
         _ => Err(Error::Overflow { op, shape: *shape }),
     }
+}
+
+/// Fails if the last position of a layout does not fit a word.
+pub fn check_positions(op: &'static str, layout: &Layout) -> Result<()> {
+    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
+    word(op, layout.shape(), last).map(drop)
 }
 
 /// Converts a step to a word. Positions are computed modulo 2³², so negative steps work.

@@ -8,8 +8,8 @@ use crate::shape::Shape;
 
 use super::super::shader::{GROUP, Module, Source, Store};
 use super::elementwise::DropoutWords;
-use super::words::{GridWords, pack, words};
-use super::{Plan, groups_of, step, word};
+use super::words::{GridWords, Pack, words};
+use super::{Plan, check_positions, groups_of, step, word};
 
 words! {
     /// Queries and keys of a batch have `depth` elements, values `width`; the threads for these are powers of two.
@@ -59,13 +59,9 @@ impl Attention {
     pub fn module(self) -> Module {
         let Attention { part, store, mask, drops } = self;
         let (name, text) = match part {
-            Part::Forward => ("attention", include_str!("../shaders/attention.wgsl")),
-            Part::Queries => {
-                ("attention_queries_grad", include_str!("../shaders/attention_queries_grad.wgsl"))
-            }
-            Part::Keys => {
-                ("attention_keys_grad", include_str!("../shaders/attention_keys_grad.wgsl"))
-            }
+            Part::Forward => ("attention", shader!("attention")),
+            Part::Queries => ("attention_queries_grad", shader!("attention_queries_grad")),
+            Part::Keys => ("attention_keys_grad", shader!("attention_keys_grad")),
         };
         // a: queries, b: keys, c: values.
         let mut source = Source::new(
@@ -92,8 +88,8 @@ impl Attention {
             }
         }
         source.math();
-        source.add(include_str!("../shaders/rows.wgsl"));
-        source.add(include_str!("../shaders/random.wgsl"));
+        source.add(shader!("rows"));
+        source.add(shader!("random"));
         let masked = match mask {
             None => "x",
             Some(Store::Bool) => "select(-infinity(), x, mask(at) != 0u)",
@@ -101,7 +97,7 @@ impl Attention {
         };
         source.add(&format!("fn masked(x: f32, at: u32) -> f32 {{ return {masked}; }}"));
         source.add(&format!("const DROPS: bool = {drops};"));
-        source.add(include_str!("../shaders/attention_scores.wgsl"));
+        source.add(shader!("attention_scores"));
         source.add(text);
         source.each_group("i", "row(i, thread);");
         let mask = mask.map_or("unmasked", Store::name);
@@ -128,8 +124,6 @@ impl Attention {
         let longest = queries.max(keys).saturating_mul(depth.max(width).max(1));
         word(op, shape, batches.saturating_mul(longest))?;
         word(op, shape, batches.saturating_mul(queries).saturating_mul(keys))?;
-        let (grid, across) = groups_of(rows);
-        let count = GridWords { count: word(op, shape, rows)?, across };
         let threads = |x: usize| x.clamp(1, GROUP).next_power_of_two() as u32;
         let mut fields = AttentionWords {
             queries: word(op, shape, queries)?,
@@ -148,14 +142,14 @@ impl Attention {
             if nest.dims().len() > 1 {
                 return Ok(None);
             }
-            word(op, shape, mask.extent(op)?.map_or(0, |(_, last)| last))?;
+            check_positions(op, mask)?;
             fields.from_mask = word(op, shape, mask.offset())?;
             fields.mask_batch = nest.strides(0).first().map_or(Ok(0), |&x| step(op, shape, x))?;
             fields.mask_query = step(op, shape, mask.strides()[lead])?;
             fields.mask_key = step(op, shape, mask.strides()[lead + 1])?;
         }
         let dropout = parameters.dropout.map_or(DropoutWords::default(), DropoutWords::of);
-        let words = pack(op, shape, &[&count, &fields, &dropout], &[])?;
-        Ok(Some(Plan { kernel: self, words, grid }))
+        let fields: [&dyn Pack; 2] = [&fields, &dropout];
+        Plan::new(self, (op, shape), rows, groups_of(rows), &fields, &[]).map(Some)
     }
 }

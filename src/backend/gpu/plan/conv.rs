@@ -53,18 +53,14 @@ impl Conv {
     pub fn module(self) -> Module {
         let Conv { kind, store, result, tiles } = self;
         let (name, text, operands) = match kind {
-            Kind::Forward(_) => ("conv", include_str!("../shaders/conv.wgsl"), 3),
-            Kind::Transpose => {
-                ("conv_transpose", include_str!("../shaders/conv_transpose.wgsl"), 2)
-            }
-            Kind::Weight => {
-                ("conv_weight_grad", include_str!("../shaders/conv_weight_grad.wgsl"), 2)
-            }
+            Kind::Forward(_) => ("conv", shader!("conv"), 3),
+            Kind::Transpose => ("conv_transpose", shader!("conv_transpose"), 2),
+            Kind::Weight => ("conv_weight_grad", shader!("conv_weight_grad"), 2),
         };
         let mut source =
             Source::new(&[TileWords::FIELDS, ConvWords::FIELDS], &[store; 3][..operands]);
         source.result("y", result);
-        source.add(include_str!("../shaders/windows.wgsl"));
+        source.add(shader!("windows"));
         let mut suffix = String::new();
         match kind {
             Kind::Forward(function) => {

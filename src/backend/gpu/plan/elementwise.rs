@@ -16,8 +16,8 @@ use super::expressions::{
     binary, comparison, conversion, divisor, integer_binary, integer_unary, is_float, number,
     ternary, test, unary,
 };
-use super::words::{GridWords, Words, axes_of, pack, words};
-use super::{Plan, grid_of, word};
+use super::words::{GridWords, Pack, Words, axes_of, words};
+use super::{Plan, check_positions, grid_of, word};
 
 words! {
     /// `rank` is 0 if all operands are contiguous. Operand k is a number if bit k of `numbers` is set; an `I64` takes the
@@ -136,12 +136,12 @@ impl Function {
         let mut source = Source::new(&[GridWords::FIELDS, ElementWords::FIELDS, dropout], &stores);
         source.result("y", result);
         source.math();
-        source.add(include_str!("../shaders/numbers.wgsl"));
+        source.add(shader!("numbers"));
         if stores.contains(&Store::I64) || result == Store::I64 {
-            source.add(include_str!("../shaders/numbers_i64.wgsl"));
+            source.add(shader!("numbers_i64"));
         }
         if let Function::Dropout(_) = self {
-            source.add(include_str!("../shaders/random.wgsl"));
+            source.add(shader!("random"));
         }
         let count = stores.len();
         let has_faults = self.has_faults();
@@ -194,7 +194,7 @@ impl Function {
     ) -> Result<Option<Plan<Function>>> {
         let (stores, result) = self.stores();
         let numel = shape.numel();
-        let (grid, across) = grid_of(numel.div_ceil(result.per_thread()));
+        let grid = grid_of(numel.div_ceil(result.per_thread()));
         let run = Layout::contiguous(*shape);
         let mut layouts = [&run; 3];
         let (mut offsets, mut numbers, mut bits) = ([0; 3], [0; 3], 0);
@@ -203,8 +203,7 @@ impl Function {
                 Operand::Tensor(layout) => {
                     layouts[k] = layout;
                     offsets[k] = word(op, shape, layout.offset())?;
-                    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
-                    word(op, shape, last)?;
+                    check_positions(op, layout)?;
                 }
                 Operand::Number(number) => {
                     bits |= 1 << k;
@@ -224,7 +223,6 @@ impl Function {
             }
         };
         let ([number_a, number_b, number_c], [from_a, from_b, from_c]) = (numbers, offsets);
-        let count = GridWords { count: word(op, shape, numel)?, across };
         let fields = ElementWords {
             rank,
             numbers: bits,
@@ -235,14 +233,12 @@ impl Function {
             from_b,
             from_c,
         };
-        let packed = match mask {
-            Some(mask) => pack(op, shape, &[&count, &fields, &DropoutWords::of(mask)], &axes),
-            None => pack(op, shape, &[&count, &fields], &axes),
-        };
-        match packed {
-            Ok(words) => Ok(Some(Plan { kernel: self, words, grid })),
+        let mask = mask.map(DropoutWords::of);
+        let structs: SmallVec<[&dyn Pack; 2]> =
+            [&fields as &dyn Pack].into_iter().chain(mask.iter().map(|mask| mask as _)).collect();
+        match Plan::new(self, (op, shape), numel, grid, &structs, &axes) {
             Err(Error::TooManyAxes { .. }) => Ok(None),
-            Err(error) => Err(error),
+            plan => plan.map(Some),
         }
     }
 }

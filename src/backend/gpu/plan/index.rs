@@ -10,8 +10,8 @@ use crate::shape::{Shape, Strides};
 
 use super::super::shader::{GROUP, Module, Source, Store};
 use super::reduce::{Kind, Reduction, Stage, part_of};
-use super::words::{GridWords, axes_of, pack, words};
-use super::{Plan, grid_of, groups_of, step, word};
+use super::words::{GridWords, axes_of, words};
+use super::{Plan, check_positions, grid_of, groups_of, step, word};
 
 words! {
     /// `extent` and `step` are those of x along the indexed axis. The axes have steps of x and the index.
@@ -100,17 +100,17 @@ impl Index {
             let threads = if line == Line::Thread { 1 } else { GROUP };
             source.add(&format!("const THREADS: u32 = {threads}u;"));
             match line {
-                Line::Groups => source.add(include_str!("../shaders/scan_parts.wgsl")),
+                Line::Groups => source.add(shader!("scan_parts")),
                 _ => source.add(
                     "fn before(first: u32, count: u32, thread: u32) -> Total { return start(); }",
                 ),
             }
         }
         source.add(match self {
-            Index::Gather(_) => include_str!("../shaders/gather.wgsl"),
-            Index::ScatterAdd(_) => include_str!("../shaders/scatter_add.wgsl"),
-            Index::CopyInto(_) => include_str!("../shaders/copy_into.wgsl"),
-            Index::Scan { .. } => include_str!("../shaders/scan.wgsl"),
+            Index::Gather(_) => shader!("gather"),
+            Index::ScatterAdd(_) => shader!("scatter_add"),
+            Index::CopyInto(_) => shader!("copy_into"),
+            Index::Scan { .. } => shader!("scan"),
         });
         if let Index::Gather(_) = self {
             source.each_word(store, "element");
@@ -119,9 +119,10 @@ impl Index {
     }
 }
 
-fn last_fits(op: &'static str, layout: &Layout) -> Result<u32> {
-    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
-    word(op, layout.shape(), last)
+/// The lines of a layout along an axis, as a layout of their first elements.
+fn lines_of(op: &'static str, shape: Shape, layout: &Layout) -> Result<Layout> {
+    Layout::new(shape, Strides::new(layout.strides()), layout.offset())
+        .ok_or(Error::Overflow { op, shape })
 }
 
 /// Returns the dispatch of a gather.
@@ -130,10 +131,8 @@ fn last_fits(op: &'static str, layout: &Layout) -> Result<u32> {
 /// [`Error::Overflow`] if a position does not fit a word; [`Error::TooManyAxes`].
 pub fn gather(store: Store, x: &Layout, axis: usize, index: &Layout) -> Result<Plan<Index>> {
     let (op, shape) = ("gather", x.shape());
-    last_fits(op, x)?;
-    last_fits(op, index)?;
-    let numel = index.numel();
-    let (grid, across) = grid_of(numel.div_ceil(store.per_thread()));
+    check_positions(op, x)?;
+    check_positions(op, index)?;
     // The kernel adds the index times the axis' step, so the layout of x itself stays at the start of the axis.
     let mut steps = x.strides().to_vec();
     steps[axis] = 0;
@@ -145,7 +144,6 @@ pub fn gather(store: Store, x: &Layout, axis: usize, index: &Layout) -> Result<P
     let seen = Layout::new(*index.shape(), Strides::new(&steps), offset);
     let seen = seen.ok_or(Error::Overflow { op, shape: *shape })?;
     let nest = merge_axes(&[&seen, index]);
-    let grid_words = GridWords { count: word(op, shape, numel)?, across };
     let fields = GatherWords {
         rank: nest.dims().len() as u32,
         extent: word(op, shape, x.dims()[axis])?,
@@ -153,8 +151,9 @@ pub fn gather(store: Store, x: &Layout, axis: usize, index: &Layout) -> Result<P
         from_x: word(op, shape, x.offset())?,
         from_index: word(op, shape, index.offset())?,
     };
-    let words = pack(op, shape, &[&grid_words, &fields], &axes_of(op, shape, &nest, 2)?)?;
-    Ok(Plan { kernel: Index::Gather(store), words, grid })
+    let grid = grid_of(index.numel().div_ceil(store.per_thread()));
+    let axes = axes_of(op, shape, &nest, 2)?;
+    Plan::new(Index::Gather(store), (op, shape), index.numel(), grid, &[&fields], &axes)
 }
 
 /// Indices of a line that one dispatch of `scatter_add` processes.
@@ -174,20 +173,14 @@ pub fn scatter_add(
     let op = "scatter_add";
     let whole = Layout::contiguous(*y);
     for layout in [&whole, index, source] {
-        last_fits(op, layout)?;
+        check_positions(op, layout)?;
     }
     let entries = index.dims()[axis];
     // A line runs along the indexed axis.
     let along = [&whole, index, source].map(|layout| layout.strides()[axis]);
     let lines = index.shape().with_axis(axis, Some(1));
-    let line = |layout: &Layout| {
-        Layout::new(lines, Strides::new(layout.strides()), layout.offset())
-            .ok_or(Error::Overflow { op, shape: *y })
-    };
-    let [to, indices, values] = [line(&whole)?, line(index)?, line(source)?];
-    let (grid, across) = grid_of(lines.numel());
-    let nest = merge_axes(&[&to, &indices, &values]);
-    let grid_words = GridWords { count: word(op, y, lines.numel())?, across };
+    let line = |layout| lines_of(op, lines, layout);
+    let nest = merge_axes(&[&line(&whole)?, &line(index)?, &line(source)?]);
     let fields = ScatterWords {
         rank: nest.dims().len() as u32,
         entries: word(op, y, entries)?,
@@ -204,8 +197,8 @@ pub fn scatter_add(
     let plans = (0..entries).step_by(ENTRIES).map(|first| {
         let end = (first + ENTRIES).min(entries) as u32;
         let fields = ScatterWords { first: first as u32, end, ..fields };
-        let words = pack(op, y, &[&grid_words, &fields], &axes)?;
-        Ok(Plan { kernel: Index::ScatterAdd(store), words, grid })
+        let (kernel, grid) = (Index::ScatterAdd(store), grid_of(lines.numel()));
+        Plan::new(kernel, (op, y), lines.numel(), grid, &[&fields], &axes)
     });
     plans.collect()
 }
@@ -216,18 +209,16 @@ pub fn scatter_add(
 /// [`Error::Overflow`] if a position does not fit a word; [`Error::TooManyAxes`].
 pub fn copy_into(op: &'static str, store: Store, x: &Layout, to: &Layout) -> Result<Plan<Index>> {
     let shape = to.shape();
-    let (grid, across) = grid_of(x.numel());
-    last_fits(op, x)?;
-    last_fits(op, to)?;
+    check_positions(op, x)?;
+    check_positions(op, to)?;
     let nest = merge_axes(&[x, to]);
-    let grid_words = GridWords { count: word(op, shape, x.numel())?, across };
     let fields = CopyWords {
         rank: nest.dims().len() as u32,
         from_x: word(op, shape, x.offset())?,
         from_y: word(op, shape, to.offset())?,
     };
-    let words = pack(op, shape, &[&grid_words, &fields], &axes_of(op, shape, &nest, 2)?)?;
-    Ok(Plan { kernel: Index::CopyInto(store), words, grid })
+    let (kernel, grid) = (Index::CopyInto(store), grid_of(x.numel()));
+    Plan::new(kernel, (op, shape), x.numel(), grid, &[&fields], &axes_of(op, shape, &nest, 2)?)
 }
 
 /// Returns the dispatch that scans `x` into a contiguous result. With [`Line::Groups`], it reads the accumulators that
@@ -237,14 +228,9 @@ pub fn copy_into(op: &'static str, store: Store, x: &Layout, to: &Layout) -> Res
 /// [`Error::Overflow`] if a position does not fit a word.
 pub fn scan(op: ScanOp, store: Store, x: &Layout, axis: usize) -> Result<Plan<Index>> {
     let (name, shape) = (op.name(), x.shape());
-    last_fits(name, x)?;
+    check_positions(name, x)?;
     let whole = Layout::contiguous(*shape);
     let lines = shape.with_axis(axis, Some(1));
-    let line = |layout: &Layout| {
-        Layout::new(lines, Strides::new(layout.strides()), layout.offset())
-            .ok_or(Error::Overflow { op: name, shape: *shape })
-    };
-    let [from, to] = [line(x)?, line(&whole)?];
     let entries = shape.dim(axis);
     let part = part_of(entries);
     let line_by = match entries {
@@ -254,9 +240,7 @@ pub fn scan(op: ScanOp, store: Store, x: &Layout, axis: usize) -> Result<Plan<In
     };
     let parts = lines.numel().saturating_mul(entries.div_ceil(part));
     let groups = if line_by == Line::Thread { parts.div_ceil(GROUP) } else { parts };
-    let (grid, across) = groups_of(groups);
-    let nest = merge_axes(&[&from, &to]);
-    let grid_words = GridWords { count: word(name, shape, parts)?, across };
+    let nest = merge_axes(&[&lines_of(name, lines, x)?, &lines_of(name, lines, &whole)?]);
     let fields = ScanWords {
         rank: nest.dims().len() as u32,
         entries: word(name, shape, entries)?,
@@ -265,6 +249,6 @@ pub fn scan(op: ScanOp, store: Store, x: &Layout, axis: usize) -> Result<Plan<In
         from_x: word(name, shape, x.offset())?,
         part: word(name, shape, part)?,
     };
-    let words = pack(name, shape, &[&grid_words, &fields], &axes_of(name, shape, &nest, 2)?)?;
-    Ok(Plan { kernel: Index::Scan { op, store, line: line_by }, words, grid })
+    let (kernel, grid) = (Index::Scan { op, store, line: line_by }, groups_of(groups));
+    Plan::new(kernel, (name, shape), parts, grid, &[&fields], &axes_of(name, shape, &nest, 2)?)
 }

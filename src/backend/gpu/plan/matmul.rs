@@ -10,7 +10,7 @@ use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store};
 use super::words::{Pack, axes_of, pack, words};
-use super::{MAX_GROUPS, Plan, step, word};
+use super::{MAX_GROUPS, Plan, check_positions, step, word};
 
 words! {
     /// The words of all products: k is `depth`, `first` the first matrix of the dispatch, `parts` the number of parts
@@ -83,7 +83,7 @@ impl Tiles {
             "const EACH: u32 = {each}u;\nconst TILE: u32 = {tile}u;\n\
              fn columns(i: u32, x: u32) -> {row} {{ return {row}({columns}); }}"
         ));
-        let text = include_str!("../shaders/tiles.wgsl")
+        let text = shader!("tiles")
             .replace("$SUMS", &joined(&|y| format!("var sum_{y} = {row}(0.0);"), " "))
             .replace("$ADD", &joined(&add, "\n            "))
             .replace("$ALL", &joined(&|y| format!("sum_{y}"), ", "))
@@ -150,7 +150,7 @@ impl Product {
     pub fn module(self) -> Module {
         let mut source = Source::new(&[TileWords::FIELDS, ProductWords::FIELDS], &[self.store; 2]);
         source.result("y", self.result);
-        source.add(include_str!("../shaders/matmul.wgsl"));
+        source.add(shader!("matmul"));
         self.tiles.add_main(&mut source);
         let sums = if self.result == self.store { "" } else { "_sums" };
         source.finish(format!("matmul_{}_{}{sums}", self.store.name(), self.tiles.name()))
@@ -167,7 +167,7 @@ impl Product {
         let [m, k, n] = [a.dims()[row], a.dims()[column], b.dims()[column]];
         let shape = a.shape();
         for layout in [a, b] {
-            word(op, shape, layout.extent(op)?.map_or(0, |(_, last)| last))?;
+            check_positions(op, layout)?;
         }
         let nest = merge_some_axes(&[a, b], 0..row);
         let count: usize = nest.dims().iter().product();

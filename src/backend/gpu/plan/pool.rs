@@ -6,7 +6,7 @@ use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store};
 use super::windows;
-use super::words::{GridWords, pack, words};
+use super::words::{GridWords, words};
 use super::{Plan, grid_of, word};
 
 words! {
@@ -27,17 +27,13 @@ impl Pool {
     /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let (name, store, text) = match self {
-            Pool::Max { store, .. } => {
-                ("max_pool", store, include_str!("../shaders/max_pool.wgsl"))
-            }
-            Pool::Avg(store) => ("avg_pool", store, include_str!("../shaders/avg_pool.wgsl")),
-            Pool::AvgGrad(store) => {
-                ("avg_pool_grad", store, include_str!("../shaders/avg_pool_grad.wgsl"))
-            }
+            Pool::Max { store, .. } => ("max_pool", store, shader!("max_pool")),
+            Pool::Avg(store) => ("avg_pool", store, shader!("avg_pool")),
+            Pool::AvgGrad(store) => ("avg_pool_grad", store, shader!("avg_pool_grad")),
         };
         let mut source = Source::new(&[GridWords::FIELDS, PoolWords::FIELDS], &[store]);
         source.result("y", store);
-        source.add(include_str!("../shaders/windows.wgsl"));
+        source.add(shader!("windows"));
         let mut suffix = "";
         match self {
             Pool::Max { with_positions: true, .. } => {
@@ -45,7 +41,7 @@ impl Pool {
                 suffix = "_with_positions";
             }
             Pool::Max { .. } => source.add("fn write_position(i: u32, x: u32) {}"),
-            Pool::Avg(_) | Pool::AvgGrad(_) => source.add(include_str!("../shaders/divisor.wgsl")),
+            Pool::Avg(_) | Pool::AvgGrad(_) => source.add(shader!("divisor")),
         }
         source.math();
         source.add(text);
@@ -66,10 +62,8 @@ impl Pool {
         counts_padding: bool,
     ) -> Result<Plan<Pool>> {
         word(op, shape, shape.numel())?;
-        let (grid, across) = grid_of(numel);
-        let count = GridWords { count: word(op, shape, numel)?, across };
         let fields = PoolWords { counts_padding: counts_padding.into() };
-        let words = pack(op, shape, &[&count, &fields], &windows::axes_of(op, shape, geometry)?)?;
-        Ok(Plan { kernel: self, words, grid })
+        let axes = windows::axes_of(op, shape, geometry)?;
+        Plan::new(self, (op, shape), numel, grid_of(numel), &[&fields], &axes)
     }
 }

@@ -13,8 +13,8 @@ use crate::layout::{Layout, merge_some_axes};
 use crate::ops::ReduceOp;
 
 use super::super::shader::{GROUP, Module, Source, Store};
-use super::words::{GridWords, axes_of, pack, words};
-use super::{Plan, grid_of, groups_of, word};
+use super::words::{GridWords, axes_of, words};
+use super::{Plan, check_positions, grid_of, groups_of, word};
 pub use text::Kind;
 use text::{Text, kind_of};
 
@@ -87,7 +87,7 @@ impl Reduction {
         let Text { kind, start, add, join, finish, .. } = Text::of(self.kind, self.store);
         let (x, y) = (self.store.working(), self.result().working());
         source.math();
-        source.add(include_str!("../shaders/reduce_steps.wgsl"));
+        source.add(shader!("reduce_steps"));
         source.add(&format!("alias Total = {kind};"));
         source.add(&format!("fn start() -> Total {{ return {start}; }}"));
         source.add(&format!("fn add(s: Total, x: {x}) -> Total {{ return {add}; }}"));
@@ -101,9 +101,9 @@ impl Reduction {
         let text = Text::of(kind, store);
         let mut source = self.bindings(&text);
         source.math();
-        source.add(include_str!("../shaders/logarithm_pair.wgsl"));
-        source.add(include_str!("../shaders/reduce_steps.wgsl"));
-        source.add(include_str!("../shaders/reduce_finish.wgsl"));
+        source.add(shader!("logarithm_pair"));
+        source.add(shader!("reduce_steps"));
+        source.add(shader!("reduce_finish"));
         source.add("fn part_count() -> u32 { return (p.elements + p.part - 1u) / p.part; }");
         source.add("struct Best { value: A, index: u32 }");
         source.add("fn better(s: Best, t: Best, is_better: bool) -> Best {");
@@ -150,7 +150,7 @@ impl Reduction {
             }
             _ => {
                 let mut source = Source::new(&fields, &[self.store]);
-                source.add(include_str!("../shaders/reduce.wgsl"));
+                source.add(shader!("reduce"));
                 source
             }
         };
@@ -304,7 +304,7 @@ impl Reduction {
         let part = part_of(count);
         let parts = results.saturating_mul(count.div_ceil(part));
         let (kind, parameter) = kind_of(op);
-        word(name, shape, x.extent(name)?.map_or(0, |(_, last)| last))?;
+        check_positions(name, x)?;
         let fields = ReduceWords {
             kept: outer.dims().len() as u32,
             reduced: inner.dims().len() as u32,
@@ -331,13 +331,11 @@ impl Reduction {
                 _ => kernel.result().per_thread(),
             };
             let many = if let Stage::Parts(_) = stage { parts } else { results };
-            let (grid, across) = match stage {
+            let grid = match stage {
                 Stage::Threads => grid_of(many.div_ceil(per_thread)),
                 _ => groups_of(many.div_ceil(per_thread)),
             };
-            let count = GridWords { count: word(name, shape, many)?, across };
-            let words = pack(name, shape, &[&count, &fields], &axes)?;
-            Ok(Plan { kernel, words, grid })
+            Plan::new(kernel, (name, shape), many, grid, &[&fields], &axes)
         });
         plans.collect()
     }

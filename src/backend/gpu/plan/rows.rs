@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store};
-use super::words::{GridWords, pack, words};
+use super::words::{GridWords, words};
 use super::{Plan, groups_of, word};
 
 words! {
@@ -51,8 +51,8 @@ impl Rows {
         let mut source = Source::new(&[GridWords::FIELDS, RowWords::FIELDS], &[store]);
         self.bind(&mut source, store);
         source.math();
-        source.add(include_str!("../shaders/logarithm_pair.wgsl"));
-        source.add(include_str!("../shaders/rows.wgsl"));
+        source.add(shader!("logarithm_pair"));
+        source.add(shader!("rows"));
         let flag = match self {
             Rows::Softmax { log, .. } | Rows::SoftmaxGrad { log, .. } => Some(("LOG", log)),
             Rows::Norm { is_centered, .. } | Rows::NormGrad { is_centered, .. } => {
@@ -76,23 +76,15 @@ impl Rows {
     /// Name, store and text of the op.
     fn operation(self) -> (&'static str, Store, &'static str) {
         match self {
-            Rows::Softmax { store, .. } => {
-                ("softmax", store, include_str!("../shaders/softmax.wgsl"))
-            }
-            Rows::SoftmaxGrad { store, .. } => {
-                ("softmax_grad", store, include_str!("../shaders/softmax_grad.wgsl"))
-            }
-            Rows::Norm { store, .. } => ("norm", store, include_str!("../shaders/norm.wgsl")),
-            Rows::NormGrad { store, .. } => {
-                ("norm_grad", store, include_str!("../shaders/norm_grad.wgsl"))
-            }
-            Rows::CrossEntropy { store } => {
-                ("cross_entropy", store, include_str!("../shaders/cross_entropy.wgsl"))
-            }
+            Rows::Softmax { store, .. } => ("softmax", store, shader!("softmax")),
+            Rows::SoftmaxGrad { store, .. } => ("softmax_grad", store, shader!("softmax_grad")),
+            Rows::Norm { store, .. } => ("norm", store, shader!("norm")),
+            Rows::NormGrad { store, .. } => ("norm_grad", store, shader!("norm_grad")),
+            Rows::CrossEntropy { store } => ("cross_entropy", store, shader!("cross_entropy")),
             Rows::CrossEntropyGrad { store } => {
-                ("cross_entropy_grad", store, include_str!("../shaders/cross_entropy_grad.wgsl"))
+                ("cross_entropy_grad", store, shader!("cross_entropy_grad"))
             }
-            Rows::Dot { store } => ("dot", store, include_str!("../shaders/dot.wgsl")),
+            Rows::Dot { store } => ("dot", store, shader!("dot")),
         }
     }
 
@@ -156,7 +148,6 @@ impl Rows {
         parameters: Parameters,
     ) -> Result<Plan<Rows>> {
         word(op, shape, rows.saturating_mul(n))?;
-        let (grid, across) = groups_of(rows);
         let ignored = parameters.ignore_index.unwrap_or(0);
         let fields = RowWords {
             n: word(op, shape, n)?,
@@ -167,8 +158,6 @@ impl Rows {
             ignored_low: ignored as u32,
             ignored_high: (ignored >> 32) as u32,
         };
-        let count = GridWords { count: word(op, shape, rows)?, across };
-        let words = pack(op, shape, &[&count, &fields], &[])?;
-        Ok(Plan { kernel: self, words, grid })
+        Plan::new(self, (op, shape), rows, groups_of(rows), &[&fields], &[])
     }
 }

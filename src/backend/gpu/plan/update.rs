@@ -5,8 +5,8 @@ use crate::ops::UpdateOp;
 use crate::shape::Shape;
 
 use super::super::shader::{Module, Source, Store};
-use super::words::{GridWords, pack, words};
-use super::{Plan, grid_of, word};
+use super::words::{GridWords, Pack, words};
+use super::{Plan, grid_of};
 
 words! {
     /// `share` is the factor of the gradient in the momentum.
@@ -108,19 +108,16 @@ impl Update {
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
     pub fn plan(self, op: &UpdateOp, shape: &Shape) -> Result<Plan<Update>> {
-        let numel = word(op.name(), shape, shape.numel())?;
-        let (grid, across) = grid_of(shape.numel());
-        let count = GridWords { count: numel, across };
-        let words = match *op {
+        let numbers: &dyn Pack = match *op {
             UpdateOp::Sgd { rate, momentum, dampening, weight_decay, .. } => {
                 let [rate, momentum, share, decay] =
                     [rate, momentum, 1.0 - dampening, weight_decay].map(|x| x as f32);
-                pack(op.name(), shape, &[&count, &SgdWords { rate, momentum, share, decay }], &[])?
+                &SgdWords { rate, momentum, share, decay }
             }
             UpdateOp::Adam { rate, betas: [b, c], eps, weight_decay, decoupled, step } => {
                 let [b_left, c_left] = [b, c].map(|beta| 1.0 - beta.powf(step as f64));
                 let decay = if decoupled { 1.0 - rate * weight_decay } else { weight_decay };
-                let numbers = AdamWords {
+                &AdamWords {
                     rate: (rate / b_left) as f32,
                     beta: b as f32,
                     share: (1.0 - b) as f32,
@@ -129,10 +126,10 @@ impl Update {
                     divisor: c_left.sqrt() as f32,
                     eps: eps as f32,
                     decay: decay as f32,
-                };
-                pack(op.name(), shape, &[&count, &numbers], &[])?
+                }
             }
         };
-        Ok(Plan { kernel: self, words, grid })
+        let (numel, grid) = (shape.numel(), grid_of(shape.numel()));
+        Plan::new(self, (op.name(), shape), numel, grid, &[numbers], &[])
     }
 }
