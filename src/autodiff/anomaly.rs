@@ -13,6 +13,7 @@ use std::cell::RefCell;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::runtime::on_drop::OnDrop;
 use crate::runtime::recording::{DETECTING, has, with_flags};
 use crate::tensor::Tensor;
 
@@ -44,14 +45,9 @@ thread_local! {
 /// # Errors
 /// [`Error::Anomaly`]; errors of `f`.
 pub fn detect_anomaly<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
-    /// Puts back what an enclosing call has found.
-    struct Restore(Option<Error>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            FOUND.set(self.0.take());
-        }
-    }
-    let _restore = Restore(FOUND.take());
+    // What an enclosing call has found.
+    let mut outer = FOUND.take();
+    let _restore = OnDrop(move || FOUND.set(outer.take()));
     let result = with_flags(DETECTING, 0, f);
     FOUND.take().map_or(result, Err)
 }
