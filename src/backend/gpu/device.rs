@@ -315,21 +315,7 @@ impl<D: Driver> Context<D> {
         let Plan { kernel, mut words, grid } = plan;
         let mut state = lock(&self.state);
         let state = &mut *state;
-        let pipeline = match state.pipelines.0.get(&kernel) {
-            Some(pipeline) => Arc::clone(pipeline),
-            None => {
-                let module = kernel.module();
-                let lacks = module.needs_f16() && !self.capabilities.f16
-                    || module.needs_i64() && !self.capabilities.i64;
-                if lacks {
-                    return Err(Error::Unsupported { op, backend: D::NAME });
-                }
-                let pipeline = state.driver.pipeline(&module).map_err(failed::<D>(op, 0))?;
-                let pipeline = Arc::new(pipeline);
-                state.pipelines.0.insert(kernel, Arc::clone(&pipeline));
-                pipeline
-            }
-        };
+        let pipeline = self.pipeline(state, op, kernel)?;
         if fault.is_some() && state.pending.len() == FAULTS {
             read_faults(state, None)?;
         }
@@ -364,6 +350,26 @@ impl<D: Driver> Context<D> {
             state.driver.submit().map_err(failed::<D>(op, 0))?;
         }
         Ok(())
+    }
+
+    /// Returns the pipeline of a kernel. Its first call compiles it.
+    fn pipeline(
+        &self,
+        state: &mut State<D>,
+        op: &'static str,
+        kernel: Kernel,
+    ) -> Result<Arc<D::Pipeline>> {
+        if let Some(pipeline) = state.pipelines.0.get(&kernel) {
+            return Ok(Arc::clone(pipeline));
+        }
+        let module = kernel.module();
+        let Capabilities { f16, i64, .. } = self.capabilities;
+        if module.needs_f16() && !f16 || module.needs_i64() && !i64 {
+            return Err(Error::Unsupported { op, backend: D::NAME });
+        }
+        let pipeline = Arc::new(state.driver.pipeline(&module).map_err(failed::<D>(op, 0))?);
+        state.pipelines.0.insert(kernel, Arc::clone(&pipeline));
+        Ok(pipeline)
     }
 
     /// Runs all encoded dispatches, and copies the start of a buffer to the host.

@@ -7,7 +7,7 @@ use super::driver::Driver;
 use super::index::fault_of;
 use super::plan::conv::Kind;
 use super::plan::elementwise::{Function, Operand};
-use super::plan::rows::{Parameters, Rows};
+use super::plan::rows::{RowWords, Rows};
 use super::tensor::{Gpu, GpuTensor, contiguous, from_start, run};
 use super::{attention, images};
 use crate::backend::{Backend, Results, TensorData};
@@ -23,7 +23,7 @@ const LONGEST_ROW: usize = 1 << 20;
 struct Call<D: Driver> {
     op: &'static str,
     kernel: Rows,
-    parameters: Parameters,
+    words: RowWords,
     operands: SmallVec<[GpuTensor<D>; 5]>,
     results: Results<GpuTensor<D>>,
     fault: Option<Fault<D>>,
@@ -36,8 +36,8 @@ impl<D: Driver> Call<D> {
         let first = operands.iter().flatten().next().expect("a kernel has an operand");
         let operands = operands.iter().map(|x| from_start(op, x.unwrap_or(first)));
         let operands = operands.collect::<Result<_>>()?;
-        let parameters = Parameters::default();
-        Ok(Call { op, kernel, parameters, operands, results: Results::new(), fault: None })
+        let words = RowWords::default();
+        Ok(Call { op, kernel, words, operands, results: Results::new(), fault: None })
     }
 
     /// Adds a result.
@@ -56,7 +56,7 @@ impl<D: Driver> Call<D> {
             return Err(Error::Unsupported { op: self.op, backend: D::NAME });
         }
         let rows = x.shape().dims().iter().rev().skip(1).product();
-        let plan = self.kernel.plan(self.op, x.shape(), [rows, n], self.parameters)?;
+        let plan = self.kernel.plan(self.op, x.shape(), [rows, n], self.words)?;
         let operands: SmallVec<[&GpuTensor<D>; 5]> = self.operands.iter().collect();
         if rows > 0 {
             let results: SmallVec<[&GpuTensor<D>; 4]> = self.results.iter().collect();
@@ -155,8 +155,8 @@ fn cross_entropy<D: Driver>(
         .result(targets.shape(), logits.dtype())?
         .result(targets.shape(), DType::F32)?
         .result(targets.shape(), DType::F32)?;
-    call.parameters.epsilon = label_smoothing;
-    call.parameters.ignore_index = ignore_index;
+    call.words.epsilon = label_smoothing as f32;
+    call.words.ignore(ignore_index);
     let axis = logits.shape().ndim() - 1;
     call.fault = Some(fault_of(logits.shape(), axis, &call.operands[1]));
     call.run(logits)
@@ -172,8 +172,8 @@ fn cross_entropy_grad<D: Driver>(
     let kernel = Rows::CrossEntropyGrad { store: logits.store(op)? };
     let mut call =
         Call::new(op, kernel, &operands.map(Some))?.result(logits.shape(), logits.dtype())?;
-    call.parameters.epsilon = label_smoothing;
-    call.parameters.ignore_index = ignore_index;
+    call.words.epsilon = label_smoothing as f32;
+    call.words.ignore(ignore_index);
     call.run(logits)
 }
 
@@ -201,9 +201,9 @@ fn norm<D: Driver>(
     let kernel = Rows::Norm { store: x.store(op)?, is_centered };
     let rows = reduced(x);
     let mut call = Call::new(op, kernel, &[Some(x), weight, bias])?;
-    call.parameters.epsilon = eps;
-    call.parameters.has_weight = weight.is_some();
-    call.parameters.has_bias = bias.is_some();
+    call.words.epsilon = eps as f32;
+    call.words.has_weight = weight.is_some().into();
+    call.words.has_bias = bias.is_some().into();
     let mut call = call.result(x.shape(), x.dtype())?;
     if is_centered {
         call = call.result(&rows, DType::F32)?;
@@ -220,7 +220,7 @@ fn norm_grad<D: Driver>(
 ) -> Result<Results<GpuTensor<D>>> {
     let kernel = Rows::NormGrad { store: x.store(op)?, is_centered };
     let mut call = Call::new(op, kernel, &[Some(g), Some(x), weight, Some(reciprocal)])?;
-    call.parameters.has_weight = weight.is_some();
+    call.words.has_weight = weight.is_some().into();
     let mut results = call.result(x.shape(), x.dtype())?.result(x.shape(), DType::F32)?.run(x)?;
     let z = results.pop().expect("two results");
     let (rank, x_dtype) = (x.shape().ndim(), x.dtype());

@@ -27,16 +27,13 @@ pub enum Rows {
     Dot { store: Store },
 }
 
-/// Parameters that the words of a kernel hold besides the rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Parameters {
-    pub epsilon: f64,
-    /// True if there is a weight.
-    pub has_weight: bool,
-    /// True if there is a bias.
-    pub has_bias: bool,
-    /// Rows with this target are ignored.
-    pub ignore_index: Option<i64>,
+impl RowWords {
+    /// Sets the target that is ignored.
+    pub fn ignore(&mut self, target: Option<i64>) {
+        let ignored = target.unwrap_or(0);
+        self.has_ignored = target.is_some().into();
+        (self.ignored_low, self.ignored_high) = (ignored as u32, (ignored >> 32) as u32);
+    }
 }
 
 impl Rows {
@@ -136,7 +133,7 @@ impl Rows {
         }
     }
 
-    /// Returns the dispatch for `rows` rows of `n` elements.
+    /// Returns the dispatch for `rows` rows of `n` elements, with the other words in `words`.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
@@ -145,19 +142,10 @@ impl Rows {
         op: &'static str,
         shape: &Shape,
         [rows, n]: [usize; 2],
-        parameters: Parameters,
+        words: RowWords,
     ) -> Result<Plan<Rows>> {
         word(op, shape, rows.saturating_mul(n))?;
-        let ignored = parameters.ignore_index.unwrap_or(0);
-        let fields = RowWords {
-            n: word(op, shape, n)?,
-            epsilon: parameters.epsilon as f32,
-            has_weight: parameters.has_weight.into(),
-            has_bias: parameters.has_bias.into(),
-            has_ignored: parameters.ignore_index.is_some().into(),
-            ignored_low: ignored as u32,
-            ignored_high: (ignored >> 32) as u32,
-        };
-        Plan::new(self, (op, shape), rows, groups_of(rows), &[&fields], &[])
+        let words = RowWords { n: word(op, shape, n)?, ..words };
+        Plan::new(self, (op, shape), rows, groups_of(rows), &[&words], &[])
     }
 }
