@@ -8,7 +8,7 @@ use crate::error::{Error, Result, reserved};
 use crate::layout::SliceItem;
 use crate::shape::{Axis, AxisSet, Shape, broadcast_shape_for};
 
-use super::Tensor;
+use super::base::Tensor;
 use super::index::expand_index;
 use super::operators::{Input, Operand};
 

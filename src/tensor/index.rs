@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Axis, Shape};
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// # Indexing and concatenation
 ///

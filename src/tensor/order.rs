@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::ops::OrderOp;
 use crate::shape::{Axis, AxisSet};
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// How [`Tensor::quantiles`] computes a quantile between two elements, as in NumPy.
 ///

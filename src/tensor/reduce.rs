@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::ReduceOp;
 use crate::shape::{Axes, Axis};
 
-use super::Tensor;
+use super::base::Tensor;
 
 macro_rules! reductions {
     ($($(#[$doc:meta])* $method:ident $method_axis:ident $Variant:ident;)*) => {

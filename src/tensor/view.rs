@@ -10,7 +10,7 @@ use crate::layout::{Layout, SliceItem};
 use crate::ops::ReduceOp;
 use crate::shape::{Axes, Axis, AxisSet, NewShape, Shape};
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// # Views and shapes
 ///

@@ -26,7 +26,7 @@ use crate::ops::{Activation, FusedOp, Geometry};
 use crate::shape::{AxisSet, Shape};
 
 use super::kernel;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 use checks::{check_bias, check_channels, check_images};
 pub(super) use checks::{padded_extent, too_long};
 use composite::{composite, transpose_composite, weight_composite, without_elements};

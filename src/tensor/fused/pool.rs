@@ -18,7 +18,7 @@ use super::conv::{padded_extent, too_long};
 use super::windows::{adjoint, three_axes, window_count, window_extent};
 use super::{gradient_kernel, kernel};
 use crate::backend::windows::geometry;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// Options of poolings over images of N axes.
 ///

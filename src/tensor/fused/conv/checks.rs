@@ -7,7 +7,7 @@ use crate::backend::windows::geometry;
 use crate::error::{Error, Result};
 use crate::ops::{Geometry, Sliding};
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 pub(super) fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
     if x.rank() == axes + 2 {
