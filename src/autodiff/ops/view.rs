@@ -95,7 +95,7 @@ fn spread<B: Backend>(
     }
 }
 
-/// Rule of `unfold` from `shape`: gradients are added up at the places that windows were read from.
+/// Rule of `unfold` from `shape`: gradients are added up where windows were read.
 pub(crate) fn unfold_rule<B: Backend>(shape: Shape, axis: usize, step: usize) -> SharedRule<B> {
     linear(move |g: &Tensor<B>| {
         let last = g.rank() - 1;
@@ -178,7 +178,7 @@ pub(crate) fn pad_rule<B: Backend>(shape: Shape, axes: Vec<Vec<AxisPart>>) -> Sh
     })
 }
 
-/// Adds up the gradients of parts of an axis of extent `dim`, of which the first and the last may be filled.
+/// Adds up the gradients of parts of an axis of extent `dim`. The first and the last part may be filled.
 fn gathered<B: Backend>(
     g: &Tensor<B>,
     axis: usize,

@@ -24,7 +24,7 @@ use crate::shape::{AxisSet, Shape};
 
 use super::pool::check_image_axes;
 use super::windows::three_axes;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// Maximum length of a window that is summed pixel by pixel. Longer windows use a sum over an axis, which takes 2.8
 /// times as long for 9 rows of 60 elements but is more accurate for long windows.
