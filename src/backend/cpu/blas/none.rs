@@ -34,19 +34,6 @@ impl Blas {
     ) -> bool {
         false
     }
-
-    pub fn takes_batch<E>(self, _a: &Matrix<'_, E>, _b: &Matrix<'_, E>) -> bool {
-        false
-    }
-
-    pub fn gemm_batch<'a, E: 'a>(
-        self,
-        _shape: [usize; 3],
-        _operands: impl Iterator<Item = (Matrix<'a, E>, Matrix<'a, E>)>,
-        _c: &mut [E],
-    ) -> bool {
-        false
-    }
 }
 
 /// Returns the provider of products in this process.

@@ -3,10 +3,9 @@
 use std::slice::from_raw_parts_mut;
 use std::sync::OnceLock;
 
-use smallvec::SmallVec;
 use swath_kernels::Float;
 
-use super::call::{Call, Failure, MAX_BATCH, Operand, run_batch};
+use super::call::{Call, Failure, Operand};
 use super::plan::{Grid, Stored, stored};
 use super::provider::{Found, Provider};
 use crate::backend::cpu::matmul::{COST_PER_TERM, Finish, Matrix, Places};
@@ -75,49 +74,6 @@ impl Blas {
         let (Some(a), Some(b)) = (Checked::new(a), Checked::new(b)) else { return false };
         let grid = Grid::new([m, k, n], self.tiles);
         provider.is_done(compute_tiles(provider, [a, b], &grid, finish, places))
-    }
-
-    /// True if products like A·B are computed by [`gemm_batch`](Blas::gemm_batch): matrices that the library
-    /// accepts and that would not be cut.
-    pub fn takes_batch<E: Float>(self, a: &Matrix<'_, E>, b: &Matrix<'_, E>) -> bool {
-        let ([m, k], [_, n]) = (a.shape, b.shape);
-        let is_matrices = m > 1 && n > 1 && stored(a).is_some() && stored(b).is_some();
-        let functions = self.library([m, k, n]).and_then(|provider| provider.products.of::<E>());
-        is_matrices
-            && functions.is_some_and(|functions| functions.gemm_batch.is_some())
-            && Grid::new([m, k, n], self.tiles).tiles() == 1
-    }
-
-    /// C ← A·B for products accepted by [`takes_batch`](Blas::takes_batch), on this thread. `c` is the
-    /// results in sequence, each contiguous. False if declined.
-    pub fn gemm_batch<'a, E: Float>(
-        self,
-        shape: [usize; 3],
-        operands: impl Iterator<Item = (Matrix<'a, E>, Matrix<'a, E>)>,
-        c: &mut [E],
-    ) -> bool {
-        let [m, k, n] = shape;
-        let Some(provider) = self.library(shape) else { return false };
-        let mut addresses: SmallVec<[_; MAX_BATCH]> = SmallVec::new();
-        let mut call: Option<Call<E>> = None;
-        for ((a, b), c) in operands.zip(c.chunks_exact_mut(m * n)) {
-            let (Some(a), Some(b)) = (Checked::new(&a), Checked::new(&b)) else { return false };
-            let has_shape = a.matrix.shape == [m, k] && b.matrix.shape == [k, n];
-            let (a, b, c) = (a.from(0, 0), b.from(0, 0), c.as_mut_ptr());
-            let first = call.get_or_insert(Call { shape, a, b, c, ldc: n });
-            if !has_shape || (a.stored, b.stored) != (first.a.stored, first.b.stored) {
-                return false;
-            }
-            addresses.push((a.data, b.data, c));
-        }
-        let Some(call) = call else { return false };
-        let send = |addresses| {
-            // SAFETY: `Checked` has found each matrix within its slice, all are stored like the first one,
-            // and results are disjoint parts of `c`.
-            let run = || unsafe { run_batch(&provider.products, &call, addresses) };
-            provider.threads.on_one_thread(run)
-        };
-        provider.is_done(addresses.chunks(MAX_BATCH).try_for_each(send))
     }
 }
 

@@ -29,12 +29,9 @@ pub(super) fn many<T: Factor>(
         let (operands, places) = ([a.matrix(i), b.matrix(i)], Places { c, sums, written });
         one(blas, operands, finish, places, Rounded::none(), [m, n])
     };
-    let first = a.matrix(0).as_sums().zip(b.matrix(0).as_sums());
-    let is_batched = finish.is_nothing() && first.is_some_and(|(a, b)| blas.takes_batch(&a, &b));
-    let is_uncut = is_batched || blas.is_uncut();
     let outcome = Outcome::new();
     let nothing = Path::Embedded(GemmPath::Blocked);
-    if !is_uncut && parallel::shares_each(batch, cost, usize::MAX) {
+    if !blas.is_uncut() && parallel::shares_each(batch, cost, usize::MAX) {
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in c.chunks_exact_mut(area).enumerate() {
             outcome.record(i, Ok(each(i, c, sums.next().unwrap_or_default())?));
@@ -50,12 +47,6 @@ pub(super) fn many<T: Factor>(
     }
     let bands = [Band::new(c, area), Band::new(sums, area)];
     parallel::for_each_band(batch, cost, bands, |range, [c, sums]| {
-        let operands =
-            range.clone().map_while(|i| a.matrix(i).as_sums().zip(b.matrix(i).as_sums()));
-        if is_batched && blas.gemm_batch([m, k, n], operands, c) {
-            written.add(c.len());
-            return outcome.record(range.start, Ok(Path::ProviderBatch));
-        }
         let mut sums = sums.chunks_exact_mut(area);
         for (i, c) in range.zip(c.chunks_exact_mut(area)) {
             outcome.record(i, each(i, c, sums.next().unwrap_or_default()));
