@@ -223,19 +223,22 @@ operands! {
 /// Computes a product; an error if the shapes, or the instruction set of a packed B, do not match.
 #[inline(always)]
 pub(crate) fn product<T: Factor>(
-    product: Gemm<'_, T>,
+    mut product: Gemm<'_, T>,
     mut c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<GemmPath, GemmError> {
+    let Gemm { ref a, ref b, alpha, beta, ref mut epilogue } = product;
     // Tested first: for the smallest products, any other step would be a good part of the time.
-    if let (Left::Matrix(a), Right::Matrix(b)) = (&product.a, &product.b)
-        && product.alpha == T::Sum::ONE
-        && product.beta == T::Sum::ZERO
-        && product.epilogue.is_empty()
+    if let (Left::Matrix(a), Right::Matrix(b)) = (a, b)
+        && alpha == T::Sum::ONE
+        && beta == T::Sum::ZERO
+        && epilogue.is_in_registers()
     {
-        check(a.shape, b.shape, &c, T::Sum::ZERO)?;
+        check(a.shape, b.shape, &c, beta)?;
+        epilogue.check(a.shape, b.shape, c.shape)?;
         if Small::fits(a, b, &c) {
-            T::multiply_small(&Small::new(a, b, None, &mut c, workspace));
+            let bias = epilogue.take_columns();
+            T::multiply_small(&Small::new(a, b, bias, &mut c, workspace));
             return Ok(GemmPath::Small);
         }
     }
@@ -297,6 +300,19 @@ fn larger_product<'a, T: Factor>(
             return Ok(GemmPath::Columns);
         }
     }
+    Ok(multiply_blocked(a, b, (alpha, beta), bias, epilogue, c, workspace))
+}
+
+/// Computes a product by the loops above.
+fn multiply_blocked<T: Factor>(
+    a: Left<'_, T>,
+    b: Right<'_, T>,
+    factors: (T::Sum, T::Sum),
+    bias: Option<&[T::Sum]>,
+    epilogue: Epilogue<'_, T::Sum>,
+    c: MatMut<'_, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> GemmPath {
     let transposed;
     let (source, a_in_place): (&dyn Source<_>, _) = match &a {
         Left::Matrix(a) => (a, T::as_sums(*a)),
@@ -320,8 +336,8 @@ fn larger_product<'a, T: Factor>(
         _ => cache::panel_columns::<T::Sum>(),
     };
     let operands = Operands { a: source, a_in_place, b, k: a.shape()[1], nc };
-    T::multiply(Blocked::new(operands, (alpha, beta), bias, epilogue, c, workspace));
-    Ok(path)
+    T::multiply(Blocked::new(operands, factors, bias, epilogue, c, workspace));
+    path
 }
 
 /// True if packing a B of sums would not pay: its rows are contiguous, and A has few rows or B is small.

@@ -63,6 +63,13 @@ impl<'a, E: Copy> Epilogue<'a, E> {
         self.bias.is_none() && self.function.is_none() && self.sums.is_none()
     }
 
+    /// True if there is nothing but, at most, a bias that is added to every row.
+    #[inline(always)]
+    pub(super) fn is_in_registers(&self) -> bool {
+        let is_of_columns = !matches!(self.bias, Some(Bias::PerRow(_)));
+        is_of_columns && self.function.is_none() && self.sums.is_none()
+    }
+
     /// Returns the same epilogue with a shorter lifetime.
     pub fn reborrow(&mut self) -> Epilogue<'_, E> {
         Epilogue { sums: self.sums.as_mut().map(MatMut::reborrow), ..*self }
