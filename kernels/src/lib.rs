@@ -108,14 +108,13 @@ pub use api::{
     avg_pool, avg_pool_grad, compare, compare_block, convert, copy_strided, cross_entropy_columns,
     cross_entropy_grad_columns, cross_entropy_grad_rows, cross_entropy_rows, cumprod_columns,
     cumprod_rows, cumsum_columns, cumsum_rows, dot, draw_normal, draw_uniform, dropout,
-    dropout_factors, fill, gemm, gemm_bias, gemm_epilogue, gemm_indirect, gemm_packed,
-    gemm_windows, gemm_windows_transposed, integer_gemm, integer_map, layer_norm_grad_rows,
-    layer_norm_rows, log_softmax, log_softmax_columns, log_softmax_grad_columns,
-    log_softmax_grad_rows, log_softmax_rows, logsumexp, logsumexp_columns, math::*, max, max_pool,
-    mean, min, nonzero, norm1, norm2, partial_columns, permute, philox_words, power, prod, reduce,
-    reduce_columns, rms_norm_grad_rows, rms_norm_rows, row_dots, scatter_add_rows, select,
-    select_block, sgd, sincos, softmax, softmax_columns, softmax_grad_columns, softmax_grad_rows,
-    softmax_rows, std, sum, test_numbers, test_numbers_block, transpose, variance, with_place,
+    dropout_factors, fill, gemm, integer_gemm, integer_map, layer_norm_grad_rows, layer_norm_rows,
+    log_softmax, log_softmax_columns, log_softmax_grad_columns, log_softmax_grad_rows,
+    log_softmax_rows, logsumexp, logsumexp_columns, math::*, max, max_pool, mean, min, nonzero,
+    norm1, norm2, partial_columns, permute, philox_words, power, prod, reduce, reduce_columns,
+    rms_norm_grad_rows, rms_norm_rows, row_dots, scatter_add_rows, select, select_block, sgd,
+    sincos, softmax, softmax_columns, softmax_grad_columns, softmax_grad_rows, softmax_rows, std,
+    sum, test_numbers, test_numbers_block, transpose, variance, with_place,
 };
 pub use attention::ScoreBlock;
 pub use compare::{Compare, Comparison, NumberTest, Select};
@@ -128,8 +127,8 @@ pub use fold::partial::{
 };
 pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
-    Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, Indirect, MatMut, MatRef, PackedB,
-    PackedGemm, Windows, Workspace,
+    Bias, Epilogue, Factor, Gemm, GemmError, GemmPath, InPlace, Indirect, Left, MatMut, MatRef,
+    PackedB, Right, Windows, Workspace,
 };
 pub use geometry::{Geometry, GeometryError, Sliding};
 pub use integer_map::{ArithmeticInteger, IntegerOp};

@@ -46,7 +46,7 @@ fn square(size: usize) -> Result<Call> {
         let matrix = |data| MatRef::row_major(data, [size; 2]).expect("as many as given");
         let (a, b) = (matrix(black_box(&a[..])), matrix(black_box(&b[..])));
         let c = MatMut::row_major(&mut c, [size; 2]).expect("as many as given");
-        gemm(Gemm { a, b, alpha: 1.0, beta: 0.0 }, c, &mut workspace).expect("shapes fit");
+        gemm(Gemm::new(a, b), c, &mut workspace).expect("shapes fit");
     }))
 }
 

@@ -28,7 +28,7 @@
 //! docs/lab/kernels.md has the table.
 
 use super::cache::hardware_prefetches;
-use super::driver::Finish;
+use super::driver::Combine;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::{Copied, copied_row};
@@ -175,7 +175,7 @@ impl<T: Factor> Task<T::Sum> for RowsOfB<'_, T> {
                         unsafe { core::slice::from_raw_parts_mut(chains, columns) }.reverse();
                     }
                 }
-                let finish = Finish {
+                let combine = Combine {
                     shape: [m, columns],
                     acc: chains.cast_const(),
                     acc_row: chains_row as isize,
@@ -191,7 +191,7 @@ impl<T: Factor> Task<T::Sum> for RowsOfB<'_, T> {
                 };
                 // SAFETY: m rows and the panel's columns are in C, in the sums just computed and,
                 // if k has several blocks, in `partial`; a bias has n elements.
-                unsafe { finish.run(simd) };
+                unsafe { combine.run(simd) };
             }
         }
     }

@@ -6,7 +6,7 @@ mod arguments;
 
 use arguments::{Draw, KINDS};
 use swath_kernels::{
-    Geometry, MatMut, MatRef, Sliding, Windows, Workspace, avg_pool, avg_pool_grad, gemm_windows,
+    Gemm, Geometry, MatMut, MatRef, Sliding, Windows, Workspace, avg_pool, avg_pool_grad, gemm,
     max_pool,
 };
 
@@ -70,7 +70,7 @@ fn product_of(columns: [usize; 2], rows: [usize; 2]) -> [f32; 32] {
     let windows = windows.columns(columns[0], columns[1]).rows(rows[0], rows[1]);
     let a = MatRef::row_major(&one, [1, rows[1]]).unwrap();
     let c = MatMut::row_major(&mut y, [1, columns[1]]).unwrap();
-    gemm_windows(a, &windows, 0.0, c, &mut Workspace::new()).unwrap();
+    gemm(Gemm::new(a, &windows), c, &mut Workspace::new()).unwrap();
     y
 }
 

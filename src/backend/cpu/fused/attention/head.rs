@@ -49,7 +49,7 @@ pub(super) fn product<E: Real>(
     workspace: &mut Workspace<E>,
 ) -> Result<(), GemmError> {
     let beta = if add { E::ONE } else { E::ZERO };
-    kernels::gemm(Gemm { a, b, alpha: E::ONE, beta }, c, workspace).map(drop)
+    kernels::gemm(Gemm { beta, ..Gemm::new(a, b) }, c, workspace).map(drop)
 }
 
 /// Position of an element of the matrix.
