@@ -6,7 +6,7 @@ use std::process::Command;
 
 #[test]
 fn the_first_feature_that_the_target_supports_is_the_provider() {
-    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("build_script");
+    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("build_script_program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("build.rs");
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let status =
