@@ -327,13 +327,14 @@ fn typed<T: Factor>(
     };
     let narrow = || T::ROUND.map(|_| Output::new(op, &shape, T::DTYPE)).transpose();
     let mut rounded = [narrow()?, if keep_sums { narrow()? } else { None }];
-    let [y, y_sums] = rounded.each_mut().map(|out| {
-        let elements = out.as_mut().map(Output::elements::<T>);
-        output(elements.unwrap_or_default(), [rows, n]).map_err(refused(op))
-    });
-    let [a, b] = [a, b].map(|matrix| matrix.view().map_err(refused(op)));
-    let part = Part::new(&task, [a?, b?], c, z).map_err(refused(op))?;
-    record(1, [rows, k, n], one(blas, Part { rounded: [y?, y_sums?], ..part })?);
+    // Not by `map` of arrays, which copies each matrix several times.
+    let operands = [a.view().map_err(refused(op))?, b.view().map_err(refused(op))?];
+    let mut part = Part::new(&task, operands, c, z).map_err(refused(op))?;
+    for (part, out) in part.rounded.iter_mut().zip(&mut rounded) {
+        let Some(out) = out else { continue };
+        *part = output(out.elements::<T>(), [rows, n]).map_err(refused(op))?;
+    }
+    record(1, [rows, k, n], one(blas, &mut part)?);
     let [y, y_sums] = rounded;
     let out = out.finish();
     Ok((y.map_or(out, Output::finish), y_sums.or(sums).map(Output::finish)))
@@ -360,9 +361,9 @@ fn folded(
 }
 
 /// Computes one product, which threads share if it is large.
-fn one<T: Factor>(blas: Blas, mut part: Part<'_, T>) -> Result<Path> {
+fn one<T: Factor>(blas: Blas, part: &mut Part<'_, T>) -> Result<Path> {
     let ([m, k, n], task) = (part.shape(), part.task);
-    if !task.add && blas.gemm(&mut part) {
+    if !task.add && blas.gemm(part) {
         return Ok(Path::Provider);
     }
     let parts = parallel::parts(m.saturating_mul(n), cost(k, &task.epilogue));
@@ -370,15 +371,14 @@ fn one<T: Factor>(blas: Blas, mut part: Part<'_, T>) -> Result<Path> {
     if threads == 1 {
         return Ok(Path::Embedded(part.run()?));
     }
-    let along_k =
-        along_k::fits([m, n], k, threads).then(|| along_k::sums(&mut part)).transpose()?;
+    let along_k = along_k::fits([m, n], k, threads).then(|| along_k::sums(part)).transpose()?;
     let mut pieces = Pieces::new();
-    part.split(threads, &mut pieces);
+    part.reborrow().split(threads, &mut pieces);
     Ok(match along_k {
         Some(path) => {
-            share(pieces, (), Part::finish)?;
+            share(pieces, (), |mut part| part.finish())?;
             Path::EmbeddedAlongK(path)
         }
-        None => Path::Embedded(share(pieces, GemmPath::Blocked, Part::run)?),
+        None => Path::Embedded(share(pieces, GemmPath::Blocked, |mut part| part.run())?),
     })
 }

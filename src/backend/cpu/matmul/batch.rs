@@ -27,7 +27,7 @@ pub(super) fn many<T: Factor>(
         let operands = [a.matrix(i).view()?, b.matrix(i).view()?];
         Part::new(task, operands, c, sums)
     };
-    let each = |i, c, sums| one(blas, part(i, c, sums).map_err(refused(task.op))?);
+    let each = |i, c, sums| one(blas, &mut part(i, c, sums).map_err(refused(task.op))?);
     let outcome = Outcome::new();
     let nothing = Path::Embedded(GemmPath::Blocked);
     if !blas.is_uncut() && parallel::shares_each(batch, cost, usize::MAX) {
@@ -49,7 +49,8 @@ pub(super) fn many<T: Factor>(
                 let mut sums = sums.chunks_exact_mut(area);
                 for (i, c) in range.zip(c.chunks_exact_mut(area)) {
                     let part = part(i, c, sums.next().unwrap_or_default());
-                    let done = part.map_err(refused(task.op)).and_then(|part| part.run_by(packed));
+                    let done =
+                        part.map_err(refused(task.op)).and_then(|mut part| part.run_by(packed));
                     outcome.record(i, done.map(|_| Path::EmbeddedPacked));
                 }
             });

@@ -44,7 +44,9 @@ pub(in crate::backend::cpu) struct Part<'a, T: Factor> {
 pub(in crate::backend::cpu) type Pieces<T> = SmallVec<[T; 8]>;
 
 impl<'a, T: Factor> Part<'a, T> {
-    /// The part that is the whole product, with row-major outputs; `sums` is empty if they are not kept.
+    /// The part that is the whole product, with row-major outputs; `sums` is empty if they are not kept. Inlined, and
+    /// passed on by reference, because moving a part takes longer than the smallest products.
+    #[inline(always)]
     pub fn new(
         task: &'a Task<'a, T::Sum>,
         [a, b]: [MatRef<'a, T>; 2],
@@ -55,6 +57,13 @@ impl<'a, T: Factor> Part<'a, T> {
         let (c, sums) = (MatMut::row_major(c, shape)?, output(sums, shape)?);
         let epilogue = Epilogue { sums, ..task.epilogue };
         Ok(Part { task, a, b, c, epilogue, rounded: [None, None] })
+    }
+
+    /// The same part for a shorter time.
+    pub fn reborrow(&mut self) -> Part<'_, T> {
+        let rounded = self.rounded.each_mut().map(|matrix| matrix.as_mut().map(MatMut::reborrow));
+        let (c, epilogue) = (self.c.reborrow(), self.epilogue.reborrow());
+        Part { task: self.task, a: self.a, b: self.b, c, epilogue, rounded }
     }
 
     /// Extents m, k, n.
@@ -121,13 +130,13 @@ impl<'a, T: Factor> Part<'a, T> {
     }
 
     /// Computes the part on this thread.
-    pub fn run(self) -> Result<GemmPath> {
+    pub fn run(&mut self) -> Result<GemmPath> {
         let b = self.b;
         self.run_by(b)
     }
 
     /// Computes the part on this thread, with its B in any form.
-    pub fn run_by<'b>(mut self, b: impl Into<Right<'b, T>>) -> Result<GemmPath>
+    pub fn run_by<'b>(&mut self, b: impl Into<Right<'b, T>>) -> Result<GemmPath>
     where
         'a: 'b,
     {
@@ -142,21 +151,20 @@ impl<'a, T: Factor> Part<'a, T> {
     }
 
     /// Applies the epilogue to sums in C, on this thread.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(&mut self) -> Result<()> {
         self.epilogue.apply(self.c.reborrow()).map_err(refused(self.task.op))?;
         self.complete();
         Ok(())
     }
 
     /// Counts the elements and rounds them if required.
-    fn complete(self) {
+    fn complete(&mut self) {
         let [m, _, n] = self.shape();
         self.task.written.add(m * n);
-        let outputs = [Some(self.c), self.epilogue.sums];
-        for (wide, rounded) in outputs.into_iter().zip(self.rounded) {
-            let (Some(round), Some(mut wide), Some(mut rounded)) = (T::ROUND, wide, rounded) else {
-                continue;
-            };
+        let Some(round) = T::ROUND else { return };
+        let outputs = [Some(&mut self.c), self.epilogue.sums.as_mut()];
+        for (wide, rounded) in outputs.into_iter().zip(&mut self.rounded) {
+            let (Some(wide), Some(rounded)) = (wide, rounded) else { continue };
             if let (Some(x), Some(y)) = (wide.list_mut(), rounded.list_mut()) {
                 round(x, y);
                 continue;
