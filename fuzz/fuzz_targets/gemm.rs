@@ -14,7 +14,10 @@ use libfuzzer_sys::fuzz_target;
 use swath_kernels::Function as _;
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::math::{Gelu, Sigmoid};
-use swath_kernels::{Bias, Epilogue, Factor, Float, Gemm, GemmError, GemmPath, Isa, MatMut, MatRef, PackedB, Workspace, gemm};
+use swath_kernels::{
+    Bias, Epilogue, Factor, Float, Gemm, GemmError, GemmPath, Isa, MatMut, MatRef, PackedB,
+    Workspace, gemm,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut u = Unstructured::new(bytes);

@@ -13,7 +13,8 @@ use swath_kernels::{Addend, scatter_add_rows};
 
 use super::cast::cast;
 use super::copy::{self, for_size};
-use super::{CpuTensor, Output, Written};
+use super::tensor::{CpuTensor, Output};
+use super::written::Written;
 use crate::backend::{TensorData, check_arithmetic, check_dtype, check_indices, check_same_shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

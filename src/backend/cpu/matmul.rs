@@ -26,9 +26,9 @@ use swath_kernels::{self as kernels, Bias, Epilogue, GemmError, GemmPath, MatRef
 use super::blas::Blas;
 use super::cast::cast;
 use super::table::unary_kernel;
+use super::tensor::{CpuTensor, Output};
 use super::working::Wide;
-use super::{CpuTensor, Output, Results};
-use crate::backend::{Arg, TensorData, check_dtype};
+use crate::backend::{Arg, Results, TensorData, check_dtype};
 use crate::blas::trace::{self, Path, Traced};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};

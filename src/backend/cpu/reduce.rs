@@ -22,8 +22,9 @@ use swath_kernels::reduce::{
 use swath_kernels::{Accumulate, Pairwise, PairwiseSum, Partial, reduce_columns};
 
 use super::cast::{cast, wide_integers};
+use super::copy;
+use super::tensor::{CpuTensor, Output};
 use super::working::for_float;
-use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, reduced_dtype};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};

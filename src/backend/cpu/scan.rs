@@ -16,8 +16,9 @@ use bytemuck::Pod;
 use swath_kernels::{Scan, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows};
 
 use super::rows::{for_each_row, in_groups};
+use super::tensor::{CpuTensor, Output};
 use super::working::{Working, for_float};
-use super::{CpuTensor, Output, cast, copy};
+use super::{cast, copy};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::Result;

@@ -28,9 +28,11 @@ use smallvec::smallvec;
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
 use super::super::matmul::{COST_PER_TERM, Stack, refused, share};
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::Wide;
-use super::super::{CpuTensor, Output, Results, Written, cast, parts};
-use crate::backend::TensorData;
+use super::super::written::Written;
+use super::super::{cast, parts};
+use crate::backend::{Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::AttentionParameters;

@@ -28,10 +28,12 @@ use swath_kernels::{
 
 use super::super::matmul::{Factor, Outcome, refused};
 use super::super::table::unary_kernel;
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::for_float;
-use super::super::{CpuTensor, Output, Results, Written, cast, copy};
-use crate::backend::TensorData;
+use super::super::written::Written;
+use super::super::{cast, copy};
 use crate::backend::windows::images_like;
+use crate::backend::{Results, TensorData};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::ops::UnaryOp;

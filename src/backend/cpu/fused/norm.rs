@@ -13,10 +13,11 @@ use swath_kernels::{
 };
 
 use super::super::rows::{compute, in_groups};
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::{Working, for_float};
-use super::super::{CpuTensor, Output, Results, cast, copy};
+use super::super::{cast, copy};
 use super::{columns, statistics_shape, work};
-use crate::backend::TensorData;
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band, for_each_chunk_mut};

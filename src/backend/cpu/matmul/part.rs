@@ -8,7 +8,7 @@ use swath_kernels::{
     self as kernels, Epilogue, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef, Right,
 };
 
-use super::super::Written;
+use super::super::written::Written;
 use super::{Factor, parallel, refused};
 use crate::error::{Error, Result};
 use crate::runtime::workspace::Packed as _;

@@ -2,7 +2,8 @@
 
 use swath_kernels::{self as kernels, Float, PairwiseSum, reduce::Max, reduce::Reduction};
 
-use super::super::{CpuBackend, CpuTensor, Output, cast};
+use super::super::tensor::{CpuTensor, Output};
+use super::super::{CpuBackend, cast};
 use super::{BLOCK, Loaded, Path, Plan, shared};
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::{DType, Scalar};

@@ -3,13 +3,14 @@
 use smallvec::smallvec;
 use swath_kernels::{self as kernels, Float as _, Gemm, Geometry, MatMut, Permute, Right, Sliding};
 
+use super::super::super::copy;
 use super::super::super::matmul::{Factor, Outcome, refused};
+use super::super::super::tensor::{CpuTensor, Output};
 use super::super::super::working::for_float;
-use super::super::super::{CpuTensor, Output, Results, copy};
 use super::direct::Bands;
 use super::{COST, Images, round};
-use crate::backend::TensorData;
 use crate::backend::windows::{self, images_like};
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
