@@ -110,10 +110,12 @@ convolutions! {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidShape`] for images or filters of other axes; [`Error::ShapeMismatch`] if the bias does
-    /// not fit; [`Error::InvalidArgument`] if channels do not fit, a stride, a dilation or the number of groups
-    /// is 0, groups do not divide the channels, or no window fits; [`Error::DTypeMismatch`];
-    /// [`Error::UnsupportedDType`] for integers.
+    /// [`Error::InvalidShape`](crate::Error::InvalidShape) for images or filters of other axes;
+    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) if the bias does not fit;
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if channels do not fit, a stride, a dilation or the
+    /// number of groups is 0, groups do not divide the channels, or no window fits;
+    /// [`Error::DTypeMismatch`](crate::Error::DTypeMismatch);
+    /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     conv2d conv2d_activation 2;
     /// The convolution of volumes `[n, c, d, h, w]` with filters `[o, c / groups, kd, kh, kw]` and a bias
     /// `[o]`: as [`conv2d`](Tensor::conv2d), along three axes. The result is `[n, o, d', h', w']`.
@@ -182,8 +184,8 @@ transposed_convolutions! {
     /// ```
     ///
     /// # Errors
-    /// Those of [`conv2d`](Tensor::conv2d), and [`Error::InvalidArgument`] if the padding leaves no pixel, or
-    /// the output padding is neither less than the stride nor than the dilation.
+    /// Those of [`conv2d`](Tensor::conv2d), and [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the padding
+    /// leaves no pixel, or the output padding is neither less than the stride nor than the dilation.
     conv_transpose2d 2;
     /// The transposed convolution of volumes `[n, c, d, h, w]` with filters `[c, o / groups, kd, kh, kw]` and a bias `[o]`:
     /// as [`conv_transpose2d`](Tensor::conv_transpose2d), along three axes.
