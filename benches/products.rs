@@ -93,8 +93,7 @@ fn product<E: Float + Factor<Sum = E>>([m, k, n]: [usize; 3], stored: Stored) ->
         let a = view(black_box(&a[..]), [m, k], stored == TN);
         let b = view(black_box(&b[..]), [k, n], stored == NT);
         let c = MatMut::row_major(&mut c, [m, n]).expect("the slice has the length of the matrix");
-        let product = Gemm { a, b, alpha: E::ONE, beta: E::ZERO };
-        gemm(product, c, &mut workspace).expect("the shapes match");
+        gemm(Gemm::new(a, b), c, &mut workspace).expect("the shapes match");
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! forward    tensor method ─ computes on the backend, then record(): GraphNode { inputs, rule }
-//! backward   run(): nodes by falling id ─ rule.backward(g) ─ sum_to the input's shape ─ add up
+//! backward   run(): nodes by decreasing id ─ rule.backward(g) ─ sum_to the input's shape ─ add up
 //! ```
 //!
 //! - A [`Tensor`](crate::Tensor) holds its values and, if tracked, a shared `GraphNode`. A node
@@ -21,8 +21,10 @@
 //! | `rules.rs` | the op table's derivatives, expanded |
 //! | `ops/*.rs` | derivatives of ops with parameters, whose forward side is in `tensor/` |
 //! | `backward.rs` | the pass, its options |
+//! | `visited.rs` | the nodes that it visits, in order |
 //! | `pending.rs` | gradients while they are added up, those of ranges of a tensor |
 //! | `gradients.rs` | what it returns |
+//! | `ids.rs` | maps and sets of node ids |
 //! | `mode.rs` | `no_grad` |
 //! | `checkpoint.rs` | functions that are run again instead of keeping their values |
 //! | `tape.rs` | what their first run leaves for the replay |
@@ -42,12 +44,14 @@ mod dot;
 pub(crate) mod functional;
 pub(crate) mod gradients;
 pub(crate) mod graph;
+pub(crate) mod ids;
 pub(crate) mod mode;
 pub(crate) mod ops;
 pub(crate) mod pending;
 pub(crate) mod rules;
 pub(crate) mod scratch;
 pub(crate) mod tape;
+mod visited;
 
 pub use anomaly::detect_anomaly;
 pub use backward::{Backward, Keep, grad};

@@ -46,9 +46,9 @@ use crate::ops::{
 };
 use crate::shape::Shape;
 pub(crate) use checks::{
-    assembled_shape, assigned_layout, check_arithmetic, check_dtype, check_indices, check_len,
-    check_mask, check_same_shape, check_search, check_update, common, joined_shape, no_tensor,
-    reduced_dtype,
+    assembled_shape, assigned_layout, check_arithmetic, check_dtype, check_groups, check_indices,
+    check_len, check_mask, check_same_shape, check_search, check_update, common, joined_shape,
+    no_tensor, reduced_dtype,
 };
 pub use convert::IntoBackend;
 pub(crate) use operands::{
@@ -411,17 +411,17 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
 
     /// Sum over axes (`None`: all), which stay as extents of 1 with `keepdims`.
     fn sum(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(Self::reducer(ReduceOp::Sum), x, axes, keepdims)
+        Ok(reduce_axes::<Self>(Self::reducer(ReduceOp::Sum), x, axes, keepdims)?.0)
     }
 
     /// Mean over axes, with arguments as for [`Backend::sum`].
     fn mean(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(Self::reducer(ReduceOp::Mean), x, axes, keepdims)
+        Ok(reduce_axes::<Self>(Self::reducer(ReduceOp::Mean), x, axes, keepdims)?.0)
     }
 
     /// Maximum over axes, with arguments as for [`Backend::sum`].
     fn max(x: &Self::Tensor, axes: Option<&[usize]>, keepdims: bool) -> Result<Self::Tensor> {
-        reduce_axes::<Self>(Self::reducer(ReduceOp::Max), x, axes, keepdims)
+        Ok(reduce_axes::<Self>(Self::reducer(ReduceOp::Max), x, axes, keepdims)?.0)
     }
 
     /// Permutes the axes into the order of `axes`; `None` swaps the last two.

@@ -49,8 +49,8 @@ pub struct BlasInfo {
     /// Number of threads of a call, as reported by the library after swath has requested one. For a library
     /// that swath cannot control it is assumed to be 1, and `warning` says so.
     pub threads: usize,
-    /// A recommended change: the reason why a library was not used, kernels that are too old for the
-    /// processor, or a library that may use threads of its own.
+    /// A recommended change: the reason why a library was not used, or a library that may use threads of its
+    /// own.
     pub warning: Option<String>,
 }
 

@@ -7,6 +7,7 @@
 //! is not. Debug builds fill it unless this is 0).
 
 pub(crate) mod memory;
+pub(crate) mod on_drop;
 pub(crate) mod parallel;
 pub(crate) mod recording;
 pub(crate) mod shared;

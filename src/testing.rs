@@ -21,6 +21,7 @@ pub use crate::autodiff::rules::row_gradient;
 use crate::backend::Backend;
 use crate::error::Result;
 pub use crate::runtime::memory::unwritten;
+use crate::runtime::on_drop::OnDrop;
 pub use crate::runtime::parallel::shared_regions;
 use crate::tensor::Tensor;
 pub use rows::{ROWS, Row, RowRule};
@@ -52,15 +53,9 @@ pub fn with_rule_hook<B: Backend, R>(
     hook: impl Fn(&mut RuleRun<'_, B>) -> Result<()> + 'static,
     f: impl FnOnce() -> R,
 ) -> R {
-    /// Puts the hook before back, also after a panic.
-    struct Restore(Option<Box<dyn Any>>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            HOOK.set(self.0.take());
-        }
-    }
     let hook: Rc<Hook<B>> = Rc::new(hook);
-    let _restore = Restore(HOOK.replace(Some(Box::new(hook))));
+    let mut outer = HOOK.replace(Some(Box::new(hook)));
+    let _restore = OnDrop(move || HOOK.set(outer.take()));
     f()
 }
 

@@ -1,45 +1,136 @@
-//! Predicts how well data-parallel training scales, from one measured step time, a bandwidth and a
-//! latency. Nothing is trained and nothing is sent.
+//! Predicts from the measured time of a step on one rank how well data-parallel training scales. Nothing is sent.
 //!
 //! ```text
 //! cargo run --release --example scaling -- --step 0.056 --bytes 3.3e6
-//! cargo run --release --example scaling -- --step 0.8 --parameters 124e6 --weak
 //! ```
 //!
-//! Prints a table over the number of ranks and the step time from which two ranks are faster than
-//! one, and draws the efficiency as an SVG chart.
+//! A step has G micro-batches, or G a rank with weak scaling, and takes T seconds on one rank. The gradients have N
+//! bytes. A host sends B bytes per second while it receives as many; a message takes L seconds beside its bytes.
+//! On R ranks, one a host:
 //!
-//! | file | contents |
-//! |---|---|
-//! | `options.rs` | the command line |
-//! | `model.rs` | the cost model of a step |
-//! | `sum.rs` | the time of the sum over ranks |
-//! | `draw.rs` | the chart |
-
-mod draw;
-mod model;
-mod options;
-mod sum;
+//! ```text
+//! compute   T / R                      with weak scaling T
+//! agree     2 L + 2 (R − 1) µs         rank 0 receives a message from each other rank and answers it
+//! exchange  2 (R − 1) (N / R / B + L)  the reduce-scatter and the all-gather: a slice to each other rank
+//! add       (R − 1) 3 N / R / MEMORY   each rank adds R slices: an addition reads two and writes one
+//! ```
+//!
+//! Nothing overlaps, which is pessimistic. G and R are powers of two: each rank then sends one sum of gradients, and
+//! others could need several.
 
 use std::process::ExitCode;
 
-use model::{MOST_RANKS, Model};
-use options::Options;
+use lexopt::prelude::*;
 
 /// Error of a run.
-pub type Failure = Box<dyn std::error::Error>;
+type Failure = Box<dyn std::error::Error>;
 
-/// Prints a line. Errors are ignored: standard output may be closed.
-macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+const HELP: &str = "\
+Predicts the time of a training step on 1 to 1024 ranks from that on one rank.
+
+usage: scaling --step SECONDS --bytes N [OPTIONS]
+
+  --step SECONDS       measured time of a step on one rank
+  --bytes N            size of the gradients: four times the number of parameters in f32
+  --micro-batches N    micro-batches of a step, a power of two (default 8)
+  --weak               each rank has as many micro-batches, and the batch grows with the ranks
+  --bandwidth N        bytes per second that a host sends while it receives as many (default 1.25e9, of
+                       10 Gbit Ethernet); for several ranks a host, divided by their number
+  --latency SECONDS    time of an empty message (default 20e-6)";
+
+const MOST_RANKS: u64 = 1024;
+
+/// Bytes per second that a rank reads and writes when it adds gradients.
+const MEMORY: f64 = 1e10;
+
+/// Seconds in which rank 0 takes or sends one message of the agreement, beside the latency.
+const AGREEMENT_MESSAGE: f64 = 1e-6;
+
+struct Model {
+    step: f64,
+    bytes: f64,
+    micro_batches: u64,
+    weak: bool,
+    bandwidth: f64,
+    latency: f64,
 }
-pub(crate) use say;
+
+impl Model {
+    /// Returns the seconds of the agreement and of the sum over ranks.
+    fn sum_seconds(&self, ranks: u64) -> f64 {
+        if ranks == 1 {
+            return 0.0;
+        }
+        let (others, slice) = ((ranks - 1) as f64, self.bytes / ranks as f64);
+        let agreement = 2.0 * self.latency + 2.0 * others * AGREEMENT_MESSAGE;
+        let exchange = 2.0 * others * (slice / self.bandwidth + self.latency);
+        agreement + exchange + others * 3.0 * slice / MEMORY
+    }
+
+    /// Returns the row of the table for a number of ranks.
+    fn row(&self, ranks: u64) -> String {
+        let shares = if self.weak { 1 } else { ranks };
+        let step = self.step / shares as f64 + self.sum_seconds(ranks);
+        let efficiency = self.step / shares as f64 / step;
+        let (speed_up, micro_batches) = (efficiency * ranks as f64, self.micro_batches / shares);
+        let (step, percent) = (1e3 * step, 1e2 * efficiency);
+        format!("| {ranks} | {micro_batches} | {step:.1} ms | {speed_up:.2} | {percent:.0} % |")
+    }
+
+    /// Returns the rows for all powers of two that have a micro-batch for each rank.
+    fn rows(&self) -> impl Iterator<Item = String> {
+        let most = if self.weak { MOST_RANKS } else { MOST_RANKS.min(self.micro_batches) };
+        (0..=most.ilog2()).map(|power| self.row(1 << power))
+    }
+
+    /// Returns the seconds of a step on one rank above which two ranks are faster.
+    fn break_even(&self) -> f64 {
+        // Two ranks save half of the step; with weak scaling, the second of two steps.
+        self.sum_seconds(2) * if self.weak { 1.0 } else { 2.0 }
+    }
+}
+
+fn positive(parser: &mut lexopt::Parser) -> Result<f64, Failure> {
+    match parser.value()?.parse()? {
+        value if value > 0.0 && value < f64::INFINITY => Ok(value),
+        value => Err(format!("expected a positive number, got {value}").into()),
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let (mut step, mut bytes) = (None, None);
+    let (mut micro_batches, mut weak, mut bandwidth, mut latency) = (8, false, 1.25e9, 20e-6);
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("step") => step = Some(positive(&mut parser)?),
+            Long("bytes") => bytes = Some(positive(&mut parser)?),
+            Long("micro-batches") => micro_batches = parser.value()?.parse()?,
+            Long("weak") => weak = true,
+            Long("bandwidth") => bandwidth = positive(&mut parser)?,
+            Long("latency") => latency = positive(&mut parser)?,
+            Long("help") | Short('h') => {
+                println!("{HELP}");
+                return Ok(());
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let step = step.ok_or("--step is missing: the seconds of a step on one rank")?;
+    let bytes = bytes.ok_or("--bytes is missing: the size of the gradients")?;
+    if !u64::is_power_of_two(micro_batches) {
+        return Err(format!("--micro-batches must be a power of two, got {micro_batches}").into());
+    }
+    let model = Model { step, bytes, micro_batches, weak, bandwidth, latency };
+    println!("| ranks | micro-batches a rank | step | speed-up | efficiency |");
+    println!("|---|---|---|---|---|");
+    model.rows().for_each(|row| println!("{row}"));
+    println!("\nTwo ranks pay off for steps longer than {:.1} ms.", 1e3 * model.break_even());
+    Ok(())
+}
 
 fn main() -> ExitCode {
-    match Options::from_command_line().and_then(|options| options.map_or(Ok(()), |o| run(&o))) {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("scaling: {error}");
@@ -48,117 +139,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let model = options.model()?;
-    say!("{}", title(&model));
-    say!("{}\n", network(&model));
-    print_table(&model);
-    print_break_even(&model);
-    let path = options.out();
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("--out: cannot create {}: {error}", folder.display()))?;
-    }
-    let svg = draw::to_svg(&model)?;
-    swath::io::replace_file(&path, |file| file.write_all(svg.as_bytes()))?;
-    say!("written to {}", path.display());
-    Ok(())
-}
-
-/// Describes the work in one line.
-pub fn title(model: &Model) -> String {
-    let (scaling, a_rank) = match model.weak {
-        true => ("weak", " a rank"),
-        false => ("strong", ""),
-    };
-    let step = 1e3 * model.cost(1).total();
-    let (count, es) = (model.micro_batches, if model.micro_batches == 1 { "" } else { "es" });
-    let bytes = quantity(model.bytes, "B");
-    format!(
-        "{scaling} scaling: a step of {step:.1} ms on one rank, \
-         {count} micro-batch{es}{a_rank}, gradients of {bytes}"
-    )
-}
-
-/// Describes the network in one line.
-fn network(model: &Model) -> String {
-    let between = format!(
-        "{} and {:.1} µs between hosts",
-        quantity(model.bandwidth, "B/s"),
-        1e6 * model.latency
-    );
-    match model.ranks_per_host {
-        1 => format!("network: {between}, 1 rank a host"),
-        ranks => format!(
-            "network: {between}; {} and {:.1} µs within a host of {ranks} ranks",
-            quantity(model.local_bandwidth, "B/s"),
-            1e6 * model.local_latency,
-        ),
-    }
-}
-
-fn print_table(model: &Model) {
-    say!("       micro-batches");
-    say!("ranks         a rank   compute ms       sum ms      step ms  speed-up  efficiency");
-    for ranks in model.rank_counts() {
-        let cost = model.cost(ranks);
-        say!(
-            "{ranks:>5}  {:>13}  {:>11.3}  {:>11.3}  {:>11.3}  {:>8.2}  {:>8.1} %",
-            cost.micro_batches,
-            1e3 * cost.compute,
-            1e3 * cost.sum,
-            1e3 * cost.total(),
-            model.speed_up(ranks),
-            1e2 * model.efficiency(ranks),
-        );
-    }
-    if model.most_ranks() < MOST_RANKS {
-        say!("TooManyRanks above {}: each rank needs a micro-batch", model.most_ranks());
-    }
-    say!("");
-}
-
-fn print_break_even(model: &Model) {
-    let bytes = quantity(model.bytes, "B");
-    let bandwidth = match model.ranks_per_host {
-        1 => quantity(model.bandwidth, "B/s"),
-        _ => format!("{} within a host", quantity(model.local_bandwidth, "B/s")),
-    };
-    match model.break_even() {
-        Some(seconds) => {
-            let least = 1e3 * seconds;
-            say!(
-                "pays from {least:.3} ms: at {bandwidth}, gradients of {bytes} break even \
-                 (2 ranks as fast as one)\nif a step takes {least:.3} ms on one rank; \
-                 a longer step gains"
-            );
-        }
-        None => say!("never pays: 2 ranks need at least 2 micro-batches"),
-    }
-}
-
-/// Formats a value with three significant digits and a decimal prefix: `3.3 MB`.
-pub fn quantity(value: f64, unit: &str) -> String {
-    let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    let (scale, prefix) = prefixes.into_iter().find(|(s, _)| value >= *s).unwrap_or((1.0, ""));
-    let scaled = value / scale;
-    let power = match scaled {
-        100.0.. => 1.0,
-        10.0.. => 10.0,
-        _ => 100.0,
-    };
-    format!("{} {prefix}{unit}", (scaled * power).round() / power)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quantity;
-
-    #[test]
-    fn quantities_have_three_significant_digits() {
-        assert_eq!(quantity(3_300_000.0, "B"), "3.3 MB");
-        assert_eq!(quantity(1.25e8, "B/s"), "125 MB/s");
-        assert_eq!(quantity(12_345.0, "B"), "12.3 kB");
-        assert_eq!(quantity(7.0, "B"), "7 B");
-    }
+#[test]
+fn the_page_has_the_rows_of_its_command() {
+    let page = include_str!("../../docs/BEYOND_ONE_MACHINE.md");
+    assert!(page.contains("--example scaling -- --step 0.056 --bytes 3.3e6\n"));
+    let (step, bytes, micro_batches, weak) = (0.056, 3.3e6, 8, false);
+    let model = Model { step, bytes, micro_batches, weak, bandwidth: 1.25e9, latency: 20e-6 };
+    assert!(model.rows().all(|row| page.contains(&row)));
+    assert!(page.contains(&format!("longer than {:.1} ms", 1e3 * model.break_even())));
 }

@@ -15,8 +15,8 @@ use swath_kernels::Function as _;
 use swath_kernels::dispatch::with_isa;
 use swath_kernels::math::{Gelu, Sigmoid};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, GemmError, GemmPath, Isa, MatMut, MatRef, PackedB,
-    PackedGemm, Workspace, gemm, gemm_epilogue, gemm_packed,
+    Bias, Epilogue, Factor, Float, Gemm, GemmError, GemmPath, Isa, MatMut, MatRef, PackedB,
+    Workspace, gemm,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -336,18 +336,19 @@ fn run<T: Number<Sum: Sum>>(
     let (a, b) = (a.view(), b.view());
     let workspace = &mut used(a.shape(), b.shape());
     match call {
-        Call::Gemm => gemm(Gemm { a, b, alpha, beta }, c, workspace),
+        Call::Gemm => gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, c, workspace),
         Call::Packed => {
             let buffer = &mut used(a.shape(), b.shape());
             let b = &PackedB::pack(b, buffer);
-            gemm_packed(PackedGemm { a, b, alpha, beta }, c, workspace)
+            gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, c, workspace)
         }
         Call::Epilogue => {
             let sums = after.sums.as_mut().map(Matrix::view_mut).transpose()?;
             let function = after.function.map(|function| T::Sum::FUNCTIONS[function]);
-            let activation = function.as_ref().map(|function| Activation { function, sums });
-            let epilogue = Epilogue { bias: after.bias.as_deref(), activation };
-            gemm_epilogue(a, b, epilogue, c, workspace)
+            let function = function.as_ref().map(|function| function as _);
+            let bias = after.bias.as_deref().map(Bias::PerColumn);
+            let epilogue = Epilogue { bias, function, sums };
+            gemm(Gemm { epilogue, ..Gemm::new(a, b) }, c, workspace)
         }
     }
 }
@@ -360,7 +361,7 @@ fn used<E: Float + Factor<Sum = E>>([m, k]: [usize; 2], [_, n]: [usize; 2]) -> W
         let of = |shape| MatRef::new(&nan, 0, shape, [0, 0]).expect("one element for all");
         let mut c = vec![E::NAN; m * n];
         let c = MatMut::row_major(&mut c, [m, n]).expect("a view");
-        let product = Gemm { a: of([m, k]), b: of([k, n]), alpha: E::ONE, beta: E::ONE };
+        let product = Gemm { beta: E::ONE, ..Gemm::new(of([m, k]), of([k, n])) };
         gemm(product, c, &mut workspace).expect("operands fit");
     }
     workspace

@@ -17,7 +17,6 @@
 //! 5. Sums are added like those of [`PairwiseSum`](crate::PairwiseSum).
 //! 6. Rows are short, so one call processes a whole block of them.
 
-use crate::dispatch::run;
 use crate::fold::rows::max_lane;
 use crate::fold::{Widen, dot_within, sum_within};
 use crate::map::Map;
@@ -58,7 +57,7 @@ impl<E> ScoreBlock<E> {
     /// Panics if the block exceeds `len` elements, if its rows overlap, or if one of `per_row`, the
     /// lengths of the slices with one element per row, is not the number of rows.
     #[track_caller]
-    fn check<const N: usize>(&self, name: &str, len: usize, per_row: [usize; N]) {
+    pub(crate) fn check<const N: usize>(&self, name: &str, len: usize, per_row: [usize; N]) {
         let &Self { rows, columns, stride, .. } = self;
         assert!(
             rows_fit(rows, columns, stride, len),
@@ -75,81 +74,6 @@ impl<E> ScoreBlock<E> {
     }
 }
 
-/// Element types of the attention functions: `f32` and `f64`. Sealed.
-pub trait Attend: Float {
-    #[doc(hidden)]
-    #[track_caller]
-    fn weights(scores: &mut [Self], block: ScoreBlock<Self>, per_row: [&mut [Self]; 2]);
-    #[doc(hidden)]
-    #[track_caller]
-    fn weights_grad(
-        rows: [&mut [Self]; 2],
-        block: ScoreBlock<Self>,
-        per_row: [&[Self]; 3],
-        grad_scale: Self,
-    );
-    #[doc(hidden)]
-    #[track_caller]
-    fn dots(columns: usize, a: (&[Self], usize), b: (&[Self], usize), y: &mut [Self]);
-}
-
-macro_rules! impl_attend {
-    ($($t:ident)*) => {$(
-        impl Attend for $t {
-            #[track_caller]
-            fn weights(scores: &mut [$t], block: ScoreBlock<$t>, per_row: [&mut [$t]; 2]) {
-                let [largest, inverse] = per_row;
-                block.check("attention_weights", scores.len(), [largest.len(), inverse.len()]);
-                run(Weights { scores, block, largest, inverse });
-            }
-            #[track_caller]
-            fn weights_grad(
-                rows: [&mut [$t]; 2],
-                block: ScoreBlock<$t>,
-                per_row: [&[$t]; 3],
-                grad_scale: $t,
-            ) {
-                let ([scores, grad], [largest, inverse, mean]) = (rows, per_row);
-                let lens = [largest.len(), inverse.len(), mean.len()];
-                let name = "attention_weights_grad";
-                block.check(name, scores.len().min(grad.len()), lens);
-                run(WeightsGrad { scores, grad, block, largest, inverse, mean, grad_scale });
-            }
-            #[track_caller]
-            fn dots(columns: usize, a: (&[$t], usize), b: (&[$t], usize), y: &mut [$t]) {
-                check_rows(y.len(), columns, a);
-                check_rows(y.len(), columns, b);
-                run(Dots { columns, a, b, y });
-            }
-        }
-        impl Task for Weights<'_, $t> {
-            type Home = Self;
-            type Output = ();
-            #[inline(always)]
-            fn run<S: Simd>(self, simd: S) {
-                self.compute::<S>(simd);
-            }
-        }
-        impl Task for WeightsGrad<'_, $t> {
-            type Home = Self;
-            type Output = ();
-            #[inline(always)]
-            fn run<S: Simd>(self, simd: S) {
-                self.compute::<S>(simd);
-            }
-        }
-        impl Task for Dots<'_, $t> {
-            type Home = Self;
-            type Output = ();
-            #[inline(always)]
-            fn run<S: Simd>(self, simd: S) {
-                self.compute::<S>(simd);
-            }
-        }
-    )*};
-}
-impl_attend!(f32 f64);
-
 /// True if `rows` rows of `columns` elements, whose starts are `stride` elements apart, end within
 /// `len` elements.
 fn rows_fit(rows: usize, columns: usize, stride: usize, len: usize) -> bool {
@@ -161,7 +85,7 @@ fn rows_fit(rows: usize, columns: usize, stride: usize, len: usize) -> bool {
 /// Panics if the rows of an argument of [`row_dots`](crate::row_dots), a slice and its stride,
 /// exceed the slice.
 #[track_caller]
-fn check_rows<E>(rows: usize, columns: usize, (x, stride): (&[E], usize)) {
+pub(crate) fn check_rows<E>(rows: usize, columns: usize, (x, stride): (&[E], usize)) {
     let len = x.len();
     assert!(
         rows_fit(rows, columns, stride, len),
@@ -170,38 +94,40 @@ fn check_rows<E>(rows: usize, columns: usize, (x, stride): (&[E], usize)) {
 }
 
 /// The task of [`attention_weights`](crate::attention_weights).
-struct Weights<'a, E> {
-    scores: &'a mut [E],
-    block: ScoreBlock<E>,
-    largest: &'a mut [E],
-    inverse: &'a mut [E],
+pub(crate) struct Weights<'a, E> {
+    pub scores: &'a mut [E],
+    pub block: ScoreBlock<E>,
+    pub largest: &'a mut [E],
+    pub inverse: &'a mut [E],
 }
 
 /// The task of [`attention_weights_grad`](crate::attention_weights_grad).
-struct WeightsGrad<'a, E> {
-    scores: &'a mut [E],
-    grad: &'a mut [E],
-    block: ScoreBlock<E>,
-    largest: &'a [E],
-    inverse: &'a [E],
-    mean: &'a [E],
-    grad_scale: E,
+pub(crate) struct WeightsGrad<'a, E> {
+    pub scores: &'a mut [E],
+    pub grad: &'a mut [E],
+    pub block: ScoreBlock<E>,
+    pub largest: &'a [E],
+    pub inverse: &'a [E],
+    pub mean: &'a [E],
+    pub grad_scale: E,
 }
 
 /// The task of [`row_dots`](crate::row_dots).
-struct Dots<'a, E> {
-    columns: usize,
-    a: (&'a [E], usize),
-    b: (&'a [E], usize),
-    y: &'a mut [E],
+pub(crate) struct Dots<'a, E> {
+    pub columns: usize,
+    pub a: (&'a [E], usize),
+    pub b: (&'a [E], usize),
+    pub y: &'a mut [E],
 }
 
-impl<E: Float + Widen> Weights<'_, E> {
+impl<E: Float + Widen> Task<E> for Weights<'_, E>
+where
+    Exp: Map<E, 1>,
+{
+    type Home = Self;
+    type Output = ();
     #[inline(always)]
-    fn compute<S: Simd + Lanes<E>>(self, simd: S)
-    where
-        Exp: Map<E, 1>,
-    {
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
         let Weights { scores, block, largest: maxima, inverse } = self;
         let scale = Lanes::<E>::splat(simd, block.scale);
         for i in 0..block.rows {
@@ -238,12 +164,14 @@ impl<E: Float + Widen> Weights<'_, E> {
     }
 }
 
-impl<E: Float + Widen> WeightsGrad<'_, E> {
+impl<E: Float + Widen> Task<E> for WeightsGrad<'_, E>
+where
+    Exp: Map<E, 1>,
+{
+    type Home = Self;
+    type Output = ();
     #[inline(always)]
-    fn compute<S: Simd + Lanes<E>>(self, simd: S)
-    where
-        Exp: Map<E, 1>,
-    {
+    fn run<S: Simd + Lanes<E>>(self, simd: S) {
         let WeightsGrad { scores, grad, block, largest, inverse, mean, grad_scale } = self;
         let scale = Lanes::<E>::splat(simd, block.scale);
         let grad_scale = Lanes::<E>::splat(simd, grad_scale);
@@ -278,9 +206,11 @@ impl<E: Float + Widen> WeightsGrad<'_, E> {
     }
 }
 
-impl<E: Float + Widen> Dots<'_, E> {
+impl<E: Float + Widen> Task<E> for Dots<'_, E> {
+    type Home = Self;
+    type Output = ();
     #[inline(always)]
-    fn compute<S: Simd>(self, simd: S) {
+    fn run<S: Simd>(self, simd: S) {
         let Dots { columns, a, b, y } = self;
         for (i, y) in y.iter_mut().enumerate() {
             let (a, b) = (&a.0[i * a.1..][..columns], &b.0[i * b.1..][..columns]);

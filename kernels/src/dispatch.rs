@@ -5,16 +5,14 @@
 //! [`try_isa`] returns an error and [`isa`] panics: silently running another level would falsify
 //! measurements and tests.
 //!
-//! `run(task)` and `E::enter(task)` run a task on the chosen level: one table lookup for the whole
-//! slice.
+//! `run(task)` runs a task on the chosen level.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::sync::OnceLock;
 
 pub use crate::simd::Isa;
-use crate::simd::sealed::Sealed;
-use crate::simd::{ElementTask, Entries, Float, FoldTask, Task};
+use crate::simd::{Float, Task};
 
 /// `SWATH_ISA` names a level that does not exist or that this machine lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,30 +80,12 @@ pub fn isa() -> Isa {
     }
 }
 
-/// Runs a task on the chosen level.
-#[inline]
-pub(crate) fn run<T: Task>(task: T) -> T::Output {
+/// Runs a task on the chosen level: one table lookup for the whole slice.
+#[inline(always)]
+pub(crate) fn run<E: Float, T: Task<E>>(task: T) -> T::Output {
     // SAFETY: `isa` returns a level that was detected on this machine.
-    unsafe { Entries::<T>::TABLE[isa() as usize](task) }
+    unsafe { E::enter_on(isa(), task) }
 }
-
-/// Runs a task that is generic over the element type on the chosen level.
-pub(crate) trait Enter: Float {
-    /// Runs a task on elements of one type.
-    #[inline(always)]
-    fn enter<T: ElementTask<Self>>(task: T) -> T::Output {
-        // SAFETY: `isa` returns a level that was detected on this machine.
-        unsafe { <Self as Sealed>::enter_on(isa(), task) }
-    }
-    /// Runs a task that also sums in `f64`.
-    #[inline(always)]
-    fn enter_fold<T: FoldTask<Self>>(task: T) -> T::Output {
-        // SAFETY: `isa` returns a level that was detected on this machine.
-        unsafe { <Self as Sealed>::enter_fold_on(isa(), task) }
-    }
-}
-
-impl<E: Float> Enter for E {}
 
 /// Lets a test choose the level for one closure on one thread, and check which level ran.
 #[cfg(any(test, feature = "testing"))]

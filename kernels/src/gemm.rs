@@ -11,8 +11,7 @@
 //! C     = beta · C, or +0 if beta = 0   if alpha = 0 or there is no k; A and B are not read
 //!         alpha · AB                    if beta = 0; C is not read
 //!         fma(alpha, AB, beta · C)      otherwise
-//!         f(AB + bias)                  with an [`Epilogue`]: the bias is added to every row,
-//!                                       then f applied to every element
+//! C     = f(C + bias)                   with an [`Epilogue`]
 //! ```
 //!
 //! So the bits of an element depend only on its row of A, its column of B, alpha, beta and its old
@@ -50,7 +49,8 @@
 //!    contiguous, and A has few rows or B is small.
 //! 4. Partial sums of the blocks of k are kept in C if beta = 0, else in the workspace.
 //! 5. If C is stored transposed, Cᵀ = BᵀAᵀ is computed instead.
-//! 6. An activation is applied to 8·MR rows of a panel as soon as they are finished.
+//! 6. An epilogue is applied to 8·MR rows of a panel as soon as they are finished; the bias of a plain product is
+//!    added to the tiles in registers.
 //!
 //! Products that would not fill these loops have their own, with the same bits:
 //!
@@ -81,7 +81,7 @@ mod tile;
 mod windows;
 mod workspace;
 
-pub use epilogue::{Activation, Epilogue};
+pub use epilogue::{Bias, Epilogue, InPlace};
 pub use factor::Factor;
 pub use indirect::Indirect;
 pub use matrix::{GemmError, MatMut, MatRef};
@@ -93,9 +93,9 @@ pub use workspace::Workspace;
 
 use crate::simd::Float;
 pub(crate) use columns::ColumnsOfB;
-pub(crate) use driver::Piece;
-use driver::{OperandB, Operands, Product};
-use pack::A_ROWS;
+pub(crate) use driver::Blocked;
+use driver::{OperandB, Operands};
+use pack::{A_ROWS, Source};
 pub(crate) use pack::{Copied, Pack};
 pub(crate) use rows::RowsOfB;
 pub(crate) use small::Small;
@@ -127,264 +127,251 @@ const SKINNY_VECTORS: usize = 2;
 /// packed again every 512 rows.
 const SCRATCH_ROWS: usize = 512;
 
-/// C ← `alpha`·`a`·`b` + `beta`·C.
-#[derive(Clone, Copy, Debug)]
+/// A product: C ← f(`alpha`·`a`·`b` + `beta`·C + bias), with the bias and the function f of `epilogue`.
+#[derive(Debug)]
 pub struct Gemm<'a, T: Factor> {
     /// A, `[m, k]`.
-    pub a: MatRef<'a, T>,
+    pub a: Left<'a, T>,
     /// B, `[k, n]`.
-    pub b: MatRef<'a, T>,
+    pub b: Right<'a, T>,
     /// The factor of the product; if zero, A and B are not read.
     pub alpha: T::Sum,
     /// The factor of the old C; if zero, C is not read.
     pub beta: T::Sum,
+    /// A bias and a function.
+    pub epilogue: Epilogue<'a, T::Sum>,
 }
 
-/// C ← `alpha`·`a`·`b` + `beta`·C with a packed B.
+impl<'a, T: Factor> Gemm<'a, T> {
+    /// The product `a`·`b`.
+    #[inline(always)]
+    pub fn new(a: impl Into<Left<'a, T>>, b: impl Into<Right<'a, T>>) -> Self {
+        let (alpha, beta) = (T::Sum::ONE, T::Sum::ZERO);
+        Gemm { a: a.into(), b: b.into(), alpha, beta, epilogue: Epilogue::default() }
+    }
+}
+
+/// A of a product.
 #[derive(Clone, Copy, Debug)]
-pub struct PackedGemm<'a, T: Factor> {
-    /// A, `[m, k]`.
-    pub a: MatRef<'a, T>,
-    /// B, `[k, n]`.
-    pub b: &'a PackedB<'a, T::Sum>,
-    /// The factor of the product; if zero, A and B are not read.
-    pub alpha: T::Sum,
-    /// The factor of the old C; if zero, C is not read.
-    pub beta: T::Sum,
+pub enum Left<'a, T> {
+    /// Elements in memory.
+    Matrix(MatRef<'a, T>),
+    /// Windows of images, copied from them some rows at a time.
+    Windows(&'a Windows<'a, T>),
 }
 
-/// Computes C ← alpha · A·B + beta · C; an error if the shapes do not match.
+/// B of a product.
+#[derive(Clone, Copy, Debug)]
+pub enum Right<'a, T: Factor> {
+    /// Elements in memory.
+    Matrix(MatRef<'a, T>),
+    /// A matrix packed once, for many products or many threads.
+    Packed(&'a PackedB<'a, T::Sum>),
+    /// Windows of images, packed from them panel by panel: a convolution.
+    Windows(&'a Windows<'a, T>),
+    /// The transpose of such windows.
+    WindowsTransposed(&'a Windows<'a, T>),
+    /// Rows that are ranges of one slice, read in place.
+    Indirect(&'a Indirect<'a, T::Sum>),
+}
+
+impl<T> Left<'_, T> {
+    /// `[m, k]`.
+    pub fn shape(&self) -> [usize; 2] {
+        match self {
+            Left::Matrix(a) => a.shape,
+            Left::Windows(a) => a.shape(),
+        }
+    }
+}
+
+impl<T: Factor> Right<'_, T> {
+    /// `[k, n]`.
+    pub fn shape(&self) -> [usize; 2] {
+        match self {
+            Right::Matrix(b) => b.shape,
+            Right::Packed(b) => b.shape(),
+            Right::Windows(b) => b.shape(),
+            Right::WindowsTransposed(b) => {
+                let [rows, columns] = b.shape();
+                [columns, rows]
+            }
+            Right::Indirect(b) => b.shape(),
+        }
+    }
+}
+
+macro_rules! operands {
+    ($($operand:ident::$variant:ident $from:ty;)*) => {$(
+        impl<'a, T: Factor> From<$from> for $operand<'a, T> {
+            #[inline(always)]
+            fn from(operand: $from) -> Self {
+                $operand::$variant(operand)
+            }
+        }
+    )*};
+}
+operands! {
+    Left::Matrix MatRef<'a, T>;
+    Left::Windows &'a Windows<'a, T>;
+    Right::Matrix MatRef<'a, T>;
+    Right::Packed &'a PackedB<'a, T::Sum>;
+    Right::Windows &'a Windows<'a, T>;
+    Right::Indirect &'a Indirect<'a, T::Sum>;
+}
+
+/// Computes a product; an error if the shapes, or the instruction set of a packed B, do not match.
 #[inline(always)]
 pub(crate) fn product<T: Factor>(
-    product: Gemm<'_, T>,
+    mut product: Gemm<'_, T>,
     mut c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
 ) -> Result<GemmPath, GemmError> {
-    let Gemm { ref a, ref b, alpha, beta } = product;
-    check(a.shape, b.shape, &c, beta)?;
+    let Gemm { ref a, ref b, alpha, beta, ref mut epilogue } = product;
     // Tested first: for the smallest products, any other step would be a good part of the time.
-    if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(a, b, &c) {
-        T::multiply_small(&Small::new(a, b, None, &mut c, workspace));
-        return Ok(GemmPath::Small);
+    if let (Left::Matrix(a), Right::Matrix(b)) = (a, b)
+        && alpha == T::Sum::ONE
+        && beta == T::Sum::ZERO
+        && epilogue.is_in_registers()
+    {
+        check(a.shape, b.shape, &c, beta)?;
+        epilogue.check(a.shape, b.shape, c.shape)?;
+        if Small::fits(a, b, &c) {
+            let bias = epilogue.take_columns();
+            T::multiply_small(&Small::new(a, b, bias, &mut c, workspace));
+            return Ok(GemmPath::Small);
+        }
     }
-    Ok(multiply_any_layout(*a, *b, (alpha_of(a, alpha), beta), None, c, workspace))
+    larger_product(product, c, workspace)
 }
 
-/// Returns the caller's alpha, or 0 if k is 0.
-fn alpha_of<T: Factor>(a: &MatRef<'_, T>, alpha: T::Sum) -> T::Sum {
-    if a.shape[1] == 0 { T::Sum::ZERO } else { alpha }
-}
-
-/// Computes C ← f(alpha · A·B + beta · C) for either storage order of C; shapes were checked. A
-/// separate function, so that the smallest products do not pay for its stack frame.
+/// [`product`] of any size. A separate function, so that the smallest products do not pay for its stack frame.
 #[inline(never)]
-fn multiply_any_layout<'a, T: Factor>(
-    mut a: MatRef<'a, T>,
-    mut b: MatRef<'a, T>,
+fn larger_product<'a, T: Factor>(
+    product: Gemm<'a, T>,
+    mut c: MatMut<'a, T::Sum>,
+    workspace: &mut Workspace<T::Sum>,
+) -> Result<GemmPath, GemmError> {
+    let Gemm { mut a, mut b, mut alpha, beta, mut epilogue } = product;
+    check(a.shape(), b.shape(), &c, beta)?;
+    epilogue.check(a.shape(), b.shape(), c.shape)?;
+    if let Right::Packed(b) = b {
+        b.check_isa()?;
+    }
+    if c.is_empty() {
+        return Ok(GemmPath::Blocked);
+    }
+    if a.shape()[1] == 0 {
+        alpha = T::Sum::ZERO;
+    }
+    if let (Left::Matrix(a), Right::Matrix(b)) = (&mut a, &mut b) {
+        let [m, n] = c.shape;
+        // Vectors run along the rows of C, so a single column is treated as a row.
+        if m > 1 && (n == 1 || c.strides[1] != 1 && c.strides[0] == 1) {
+            (*a, *b, c, epilogue) = (b.t(), a.t(), c.t(), epilogue.t());
+        }
+        // The stride of a single column is never used.
+        if c.shape[1] == 1 {
+            (b.strides[1], c.strides[1]) = (1, 1);
+        }
+    }
+    // The loops add the bias of a plain product to sums in registers; the epilogue does the rest.
+    let is_plain = alpha == T::Sum::ONE && beta == T::Sum::ZERO;
+    let bias = if is_plain && c.strides[1] == 1 { epilogue.take_columns() } else { None };
+    if let (&Left::Matrix(a), &Right::Matrix(b)) = (&a, &b) {
+        if is_plain && Small::fits(&a, &b, &c) {
+            multiply_small(a, b, bias, epilogue, c, workspace);
+            return Ok(GemmPath::Small);
+        }
+        // A single column of 16-bit floats can only be widened one by one here, but by whole vectors in
+        // `ColumnsOfB`.
+        let is_wide = T::IS_SUM || c.shape[1] > 1;
+        let reads = alpha != T::Sum::ZERO;
+        if reads && c.strides[1] == 1 && is_wide && RowsOfB::pays(&b, c.shape[0]) {
+            let sums = c.reborrow();
+            T::multiply_rows(RowsOfB::new(a, b, (alpha, beta), bias, sums, workspace));
+            epilogue.finish(c, [0, 0]);
+            return Ok(GemmPath::Rows);
+        }
+        if reads && ColumnsOfB::fits(&a, &b, &c) {
+            let sums = c.reborrow();
+            T::multiply_columns(ColumnsOfB::new(a, b, (alpha, beta), bias, sums, workspace));
+            epilogue.finish(c, [0, 0]);
+            return Ok(GemmPath::Columns);
+        }
+    }
+    Ok(multiply_blocked(a, b, (alpha, beta), bias, epilogue, c, workspace))
+}
+
+/// Computes a product by the loops above.
+fn multiply_blocked<T: Factor>(
+    a: Left<'_, T>,
+    b: Right<'_, T>,
     factors: (T::Sum, T::Sum),
-    mut activation: Option<Activation<'a, T::Sum>>,
-    mut c: MatMut<'a, T::Sum>,
+    bias: Option<&[T::Sum]>,
+    epilogue: Epilogue<'_, T::Sum>,
+    c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
 ) -> GemmPath {
-    let [m, n] = c.shape;
-    // Vectors run along the rows of C, so a single column is treated as a row.
-    if m > 1 && (n == 1 || c.strides[1] != 1 && c.strides[0] == 1) {
-        (a, b, c) = (b.t(), a.t(), c.t());
-        activation = activation.map(Activation::t);
-    }
-    // The stride of a single column is never used.
-    if c.shape[1] == 1 {
-        (b.strides[1], c.strides[1]) = (1, 1);
-    }
-    multiply(a, b, factors, Epilogue { bias: None, activation }, c, workspace)
+    let transposed;
+    let (source, a_in_place): (&dyn Source<_>, _) = match &a {
+        Left::Matrix(a) => (a, T::as_sums(*a)),
+        Left::Windows(a) => (*a, None),
+    };
+    let (b, path) = match &b {
+        Right::Matrix(b) => match T::as_sums(*b).filter(|b| is_read_in_place(b, c.shape[0])) {
+            Some(b) => (OperandB::InPlace(b), GemmPath::InPlace),
+            None => (OperandB::Strided(b), GemmPath::Blocked),
+        },
+        Right::Packed(b) => (OperandB::Packed(b), GemmPath::Packed),
+        Right::Windows(b) => (OperandB::Strided(*b), GemmPath::Blocked),
+        Right::WindowsTransposed(b) => {
+            transposed = windows::Transposed(**b);
+            (OperandB::Strided(&transposed), GemmPath::Blocked)
+        }
+        Right::Indirect(b) => (OperandB::Indirect(b), GemmPath::InPlace),
+    };
+    let nc = match b {
+        OperandB::Packed(b) => b.nc,
+        _ => cache::panel_columns::<T::Sum>(),
+    };
+    let operands = Operands { a: source, a_in_place, b, k: a.shape()[1], nc };
+    T::multiply(Blocked::new(operands, factors, bias, epilogue, c, workspace));
+    path
 }
 
-/// Computes C ← f(alpha · A·B + beta · C), or f(A·B + bias) with a bias; shapes were checked.
-fn multiply<'a, T: Factor>(
-    a: MatRef<'a, T>,
-    b: MatRef<'a, T>,
-    (alpha, beta): (T::Sum, T::Sum),
-    epilogue: Epilogue<'a, T::Sum>,
-    mut c: MatMut<'a, T::Sum>,
-    workspace: &mut Workspace<T::Sum>,
-) -> GemmPath {
-    let few_rows = (1..=IN_PLACE_ROWS).contains(&c.shape[0]);
-    let has_runs = b.strides[1] == 1;
-    // A single column of 16-bit floats can only be widened one by one here, but by whole vectors in
-    // `ColumnsOfB`.
-    let is_wide = T::IS_SUM || c.shape[1] > 1;
-    let reads = alpha != T::Sum::ZERO;
-    if alpha == T::Sum::ONE && beta == T::Sum::ZERO && Small::fits(&a, &b, &c) {
-        multiply_small(a, b, epilogue, c, workspace);
-        GemmPath::Small
-    } else if reads && c.strides[1] == 1 && is_wide && RowsOfB::pays(&b, c.shape[0]) {
-        let sums = c.reborrow();
-        let product = RowsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
-        T::multiply_rows(product);
-        epilogue.activate(c);
-        GemmPath::Rows
-    } else if reads && ColumnsOfB::fits(&a, &b, &c) {
-        let sums = c.reborrow();
-        let product = ColumnsOfB::new(a, b, (alpha, beta), epilogue.bias, sums, workspace);
-        T::multiply_columns(product);
-        epilogue.activate(c);
-        GemmPath::Columns
-    } else {
-        let (operand, path) = match T::as_sums(b) {
-            Some(b) if has_runs && (few_rows || is_small::<T>(b.shape)) => {
-                (OperandB::InPlace(b), GemmPath::InPlace)
-            }
-            _ => (OperandB::Strided(&b), GemmPath::Blocked),
-        };
-        let nc = cache::panel_columns::<T::Sum>();
-        Product { a, b: operand, nc, alpha, beta, epilogue, c }.run(workspace);
-        path
-    }
+/// True if packing a B of sums would not pay: its rows are contiguous, and A has few rows or B is small.
+fn is_read_in_place<E>(b: &MatRef<'_, E>, rows: usize) -> bool {
+    b.strides[1] == 1 && (rows <= IN_PLACE_ROWS || is_small::<E>(b.shape))
 }
 
-/// Max elements of C per block when an activation follows: small enough for L2, at the price of
+/// Max elements of C per block when an epilogue follows: small enough for L2, at the price of
 /// transposing B again for each block.
-const ACTIVATED_LEN: usize = 1 << 15;
+const EPILOGUE_LEN: usize = 1 << 15;
 
-/// [`multiply`] for products that [`Small::fits`].
-fn multiply_small<'a, T: Factor>(
-    mut a: MatRef<'a, T>,
-    b: MatRef<'a, T>,
-    Epilogue { bias, mut activation }: Epilogue<'a, T::Sum>,
-    mut c: MatMut<'a, T::Sum>,
+/// Computes a product that [`Small::fits`].
+fn multiply_small<T: Factor>(
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    bias: Option<&[T::Sum]>,
+    mut epilogue: Epilogue<'_, T::Sum>,
+    mut c: MatMut<'_, T::Sum>,
     workspace: &mut Workspace<T::Sum>,
 ) {
-    let most = if T::IS_SUM && b.strides[1] == 1 { 0 } else { ACTIVATED_LEN / c.shape[1].max(1) };
-    while let Some(whole) = activation.take() {
-        let rows = c.shape[0].min(most.max(A_ROWS));
-        let (a_above, a_below) = a.split_rows(rows);
-        let (mut c_above, c_below) = c.split_rows(rows);
-        let (mut above, below) = whole.split_rows(rows);
-        T::multiply_small(&Small::new(&a_above, &b, bias, &mut c_above, workspace));
-        above.finish(c_above, [0, 0]);
-        if c_below.shape[0] == 0 {
-            return;
-        }
-        (a, c, activation) = (a_below, c_below, Some(below));
+    let ([m, n], k) = (c.shape, a.shape[1]);
+    let most = if T::IS_SUM && b.strides[1] == 1 { A_ROWS } else { A_ROWS.max(EPILOGUE_LEN / n) };
+    let most = if epilogue.is_empty() { m } else { most };
+    for top in (0..m).step_by(most) {
+        let rows = most.min(m - top);
+        let (a, mut c) = (a.part([top, 0], [rows, k]), c.part([top, 0], [rows, n]));
+        T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
+        epilogue.finish(c, [top, 0]);
     }
-    T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
 }
 
 /// True if all of B stays in L1 and a part of L2.
 fn is_small<E>([k, n]: [usize; 2]) -> bool {
     k.saturating_mul(n) <= IN_PLACE_BYTES / size_of::<E>()
-}
-
-/// Computes C ← f(`a`·`b` + bias); an error if the shapes do not match.
-#[inline(always)]
-pub(crate) fn product_with_epilogue<T: Factor>(
-    a: MatRef<'_, T>,
-    b: MatRef<'_, T>,
-    epilogue: Epilogue<'_, T::Sum>,
-    mut c: MatMut<'_, T::Sum>,
-    workspace: &mut Workspace<T::Sum>,
-) -> Result<GemmPath, GemmError> {
-    check(a.shape, b.shape, &c, T::Sum::ZERO)?;
-    epilogue.check(a.shape, b.shape, c.shape)?;
-    let Epilogue { bias, activation } = epilogue;
-    if activation.is_none() && Small::fits(&a, &b, &c) {
-        T::multiply_small(&Small::new(&a, &b, bias, &mut c, workspace));
-        return Ok(GemmPath::Small);
-    }
-    if c.is_empty() {
-        return Ok(GemmPath::Blocked);
-    }
-    let (zero, one) = (T::Sum::ZERO, T::Sum::ONE);
-    Ok(match bias {
-        None => multiply_any_layout(a, b, (one, zero), activation, c, workspace),
-        Some(bias) if bias.len() > 1 && c.strides[1] == 1 => {
-            let epilogue = Epilogue { bias: Some(bias), activation };
-            multiply(a, b, (one, zero), epilogue, c, workspace)
-        }
-        // Here vectors run down the columns of C; fma(1, AB, 1 · bias) has the same bits.
-        Some(bias) => {
-            c.fill_rows(bias);
-            multiply_any_layout(a, b, (one, one), activation, c, workspace)
-        }
-    })
-}
-
-/// Computes C ← alpha · A·B + beta · C; an error if the shapes or the instruction set do not match.
-#[inline(always)]
-pub(crate) fn product_of_packed<T: Factor>(
-    product: PackedGemm<'_, T>,
-    c: MatMut<'_, T::Sum>,
-    workspace: &mut Workspace<T::Sum>,
-) -> Result<GemmPath, GemmError> {
-    let PackedGemm { a, b, alpha, beta } = product;
-    let alpha = alpha_of(&a, alpha);
-    check(a.shape, b.shape(), &c, beta)?;
-    b.check_isa()?;
-    let epilogue = Epilogue { bias: None, activation: None };
-    let nc = b.nc;
-    Product { a, b: OperandB::Packed(b), nc, alpha, beta, epilogue, c }.run(workspace);
-    Ok(GemmPath::Packed)
-}
-
-/// Computes C ← A·windows + beta · C; an error if the shapes do not match.
-pub(crate) fn product_of_windows<T: Factor>(
-    a: MatRef<'_, T>,
-    windows: &Windows<'_, T>,
-    beta: T::Sum,
-    c: MatMut<'_, T::Sum>,
-    workspace: &mut Workspace<T::Sum>,
-) -> Result<(), GemmError> {
-    check(a.shape, windows.shape(), &c, beta)?;
-    multiply_by(a, OperandB::Strided(windows), beta, c, workspace);
-    Ok(())
-}
-
-/// Computes C ← A·B + beta · C with a B of rows at offsets; an error if the shapes do not match.
-pub(crate) fn product_of_indirect<T: Factor>(
-    a: MatRef<'_, T>,
-    b: &Indirect<'_, T::Sum>,
-    beta: T::Sum,
-    c: MatMut<'_, T::Sum>,
-    workspace: &mut Workspace<T::Sum>,
-) -> Result<(), GemmError> {
-    check(a.shape, b.shape(), &c, beta)?;
-    multiply_by(a, OperandB::Indirect(b), beta, c, workspace);
-    Ok(())
-}
-
-/// Computes C ← A·B + beta · C; shapes were checked.
-fn multiply_by<'a, T: Factor>(
-    a: MatRef<'a, T>,
-    b: OperandB<'a, T::Sum>,
-    beta: T::Sum,
-    c: MatMut<'a, T::Sum>,
-    workspace: &mut Workspace<T::Sum>,
-) {
-    let (alpha, nc) = (alpha_of(&a, T::Sum::ONE), cache::panel_columns::<T::Sum>());
-    let epilogue = Epilogue { bias: None, activation: None };
-    Product { a, b, nc, alpha, beta, epilogue, c }.run(workspace);
-}
-
-/// Computes C ← windows·Bᵀ + beta · C with two matrices of windows; an error if the shapes do not match.
-pub(crate) fn product_with_transposed_windows<T: Factor>(
-    a: &Windows<'_, T>,
-    b: &Windows<'_, T>,
-    beta: T::Sum,
-    c: MatMut<'_, T::Sum>,
-    workspace: &mut Workspace<T::Sum>,
-) -> Result<(), GemmError> {
-    let ([m, k], [n, k_b]) = (a.shape(), b.shape());
-    check([m, k], [k_b, n], &c, beta)?;
-    if c.is_empty() {
-        return Ok(());
-    }
-    let alpha = if k == 0 { T::Sum::ZERO } else { T::Sum::ONE };
-    let (epilogue, nc) =
-        (Epilogue { bias: None, activation: None }, cache::panel_columns::<T::Sum>());
-    let (b, scratch) = (windows::Transposed(*b), k > KC && beta != T::Sum::ZERO);
-    let operands = Operands { a, a_in_place: None, b: OperandB::Strided(&b) };
-    T::multiply(operands.piece(k, nc, (alpha, beta), epilogue, c, scratch, workspace));
-    Ok(())
 }
 
 fn check<E: Float>(

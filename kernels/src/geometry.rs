@@ -61,6 +61,31 @@ impl Sliding {
         inside(self.pixel(window, 0), self.dilation, self.kernel, self.image)
     }
 
+    /// Taps between the first and the last at which some of a few adjacent windows see a pixel of the image.
+    #[inline(always)]
+    pub(crate) fn taps_of_some(&self, windows: &Range<usize>) -> Range<usize> {
+        // Later windows see the image at earlier taps.
+        self.taps_of(windows.end - 1).start..self.taps_of(windows.start).end
+    }
+
+    /// The windows, counted from the first, that see a pixel of the image at one of [`Sliding::taps_of_some`]; `Err` with the
+    /// next tap at which some may, if none does.
+    #[inline(always)]
+    pub(crate) fn windows_among(
+        &self,
+        tap: usize,
+        windows: &Range<usize>,
+    ) -> Result<Range<usize>, usize> {
+        let all = self.windows_at(tap);
+        let [start, end] =
+            [all.start, all.end].map(|at| at.clamp(windows.start, windows.end) - windows.start);
+        if start < end {
+            return Ok(start..end);
+        }
+        // The window before those that are beyond the image.
+        Err(self.taps_of(all.start.saturating_sub(1)).start.max(tap + 1))
+    }
+
     /// The windows that see a pixel of the image at every tap.
     #[inline(always)]
     pub fn whole_windows(&self) -> Range<usize> {

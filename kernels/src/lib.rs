@@ -104,24 +104,19 @@ mod simd;
 pub mod testing;
 
 pub use api::{
-    IntegerFold, Rows, adam, all, all_columns, any, any_columns, argmax, argmax_columns, argmin,
-    argmin_columns, attention_weights, attention_weights_grad, avg_pool, avg_pool_grad, compare,
-    compare_block, convert, copy_strided, cross_entropy_columns, cross_entropy_grad_columns,
-    cross_entropy_grad_rows, cross_entropy_rows, cumprod_columns, cumprod_rows, cumsum_columns,
-    cumsum_rows, dot, draw_normal, draw_uniform, dropout, dropout_factors, fill, gemm, gemm_bias,
-    gemm_epilogue, gemm_indirect, gemm_packed, gemm_windows, gemm_windows_transposed, integer_gemm,
-    integer_map, layer_norm_grad_rows, layer_norm_rows, log_softmax, log_softmax_columns,
-    log_softmax_grad_columns, log_softmax_grad_rows, log_softmax_rows, logsumexp,
-    logsumexp_columns, math::*, max, max_columns, max_magnitude, max_magnitude_columns, max_pool,
-    mean, mean_columns, min, min_columns, min_magnitude, min_magnitude_columns, nonzero, norm0,
-    norm0_columns, norm1, norm1_columns, norm2, norm2_columns, partial_columns, permute,
-    philox_words, power, prod, prod_columns, reduce, reduce_columns, rms_norm_grad_rows,
-    rms_norm_rows, row_dots, scan_integer_columns, scan_integer_rows, scatter_add_rows,
-    scatter_add_rows_from, select, select_block, sgd, sincos, softmax, softmax_columns,
-    softmax_grad_columns, softmax_grad_rows, softmax_rows, std, std_columns, sum, sum_columns,
-    test_numbers, test_numbers_block, transpose, variance, variance_columns, with_place,
+    Rows, Scan, adam, all, any, argmax, argmin, attention_weights, attention_weights_grad,
+    avg_pool, avg_pool_grad, compare, compare_block, convert, copy_strided, cross_entropy_columns,
+    cross_entropy_grad_columns, cross_entropy_grad_rows, cross_entropy_rows, cumprod_columns,
+    cumprod_rows, cumsum_columns, cumsum_rows, dot, draw_normal, draw_uniform, dropout,
+    dropout_factors, fill, gemm, integer_gemm, integer_map, layer_norm_grad_rows, layer_norm_rows,
+    log_softmax, log_softmax_columns, log_softmax_grad_columns, log_softmax_grad_rows,
+    log_softmax_rows, logsumexp, logsumexp_columns, math::*, max, max_pool, mean, min, nonzero,
+    norm1, norm2, partial_columns, permute, philox_words, power, prod, reduce, reduce_columns,
+    rms_norm_grad_rows, rms_norm_rows, row_dots, scatter_add_rows, select, select_block, sgd,
+    sincos, softmax, softmax_columns, softmax_grad_columns, softmax_grad_rows, softmax_rows, std,
+    sum, test_numbers, test_numbers_block, transpose, variance, with_place,
 };
-pub use attention::{Attend, ScoreBlock};
+pub use attention::ScoreBlock;
 pub use compare::{Compare, Comparison, NumberTest, Select};
 pub use convert::{Convert, Truth};
 pub use copy::{Permute, Plain, Transpose};
@@ -132,8 +127,8 @@ pub use fold::partial::{
 };
 pub use fold::{Pairwise, PairwiseSum};
 pub use gemm::{
-    Activation, Epilogue, Factor, Gemm, GemmError, GemmPath, Indirect, MatMut, MatRef, PackedB,
-    PackedGemm, Windows, Workspace,
+    Bias, Epilogue, Factor, Gemm, GemmError, GemmPath, InPlace, Indirect, Left, MatMut, MatRef,
+    PackedB, Right, Windows, Workspace,
 };
 pub use geometry::{Geometry, GeometryError, Sliding};
 pub use integer_map::{ArithmeticInteger, IntegerOp};
@@ -146,10 +141,15 @@ pub use output::{Output, Place};
 #[cfg(feature = "pulp")]
 pub use pulp;
 pub use random::{Drawn, Dropout, Uniform};
-pub use reduce::{Accumulate, Integer, Reduce};
+pub use reduce::{Accumulate, Reduce};
 pub use rows::{
     CrossEntropyColumns, CrossEntropyRows, LayerNormGradRows, LayerNormRows, RmsNormGradRows,
     RmsNormRows,
 };
 pub use scatter::Addend;
 pub use simd::Float;
+
+/// Runs the README's examples as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,7 +4,7 @@
 //! `f64` and rounded once.
 
 use crate::map::rows::change;
-use crate::simd::{ElementTask, Float, Lanes, Vector};
+use crate::simd::{Float, Lanes, Task, Vector};
 
 /// Options of one step of [`sgd`](crate::sgd).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub(crate) struct SgdStep<'a, E> {
     pub b: Option<&'a mut [E]>,
 }
 
-impl<E: Float> ElementTask<E> for SgdStep<'_, E> {
+impl<E: Float> Task<E> for SgdStep<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -95,7 +95,7 @@ pub(crate) struct AdamStep<'a, E> {
     pub v: &'a mut [E],
 }
 
-impl<E: Float> ElementTask<E> for AdamStep<'_, E> {
+impl<E: Float> Task<E> for AdamStep<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

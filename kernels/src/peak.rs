@@ -7,15 +7,15 @@
 use core::hint::black_box;
 
 use crate::copy::map_streaming;
-use crate::dispatch::{Enter as _, run};
-use crate::simd::{ElementTask, Float, Lanes, Simd, Task, Vector};
+use crate::dispatch::run;
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// Runs `steps` rounds of independent fused multiply-adds; returns the number of floating-point
 /// operations, two for each multiply-add.
 ///
 /// The values tend to 1/2, so no subnormal number, infinity or NaN slows a round down.
 pub fn fma<E: Float>(steps: usize) -> usize {
-    E::enter(Fma { steps })
+    run::<E, _>(Fma { steps })
 }
 
 /// Independent chains of multiply-adds with 32 registers: enough to fill the pipelines (latency times
@@ -29,7 +29,7 @@ struct Fma {
     steps: usize,
 }
 
-impl<E: Float> ElementTask<E> for Fma {
+impl<E: Float> Task<E> for Fma {
     type Home = Self;
     type Output = usize;
 

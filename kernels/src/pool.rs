@@ -11,9 +11,9 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use crate::dispatch::Enter as _;
+use crate::dispatch::run;
 use crate::geometry::Geometry;
-use crate::simd::{ElementTask, Float, IntVector as _, Lanes, MAX_LANES, Vector as _};
+use crate::simd::{Float, IntVector as _, Lanes, MAX_LANES, Task, Vector as _};
 
 /// Maximum number of windows that are computed at once: their values stay in the L1 cache.
 const TILE: usize = 256;
@@ -46,18 +46,22 @@ fn each_tile(geometry: &Geometry, mut f: impl FnMut(Tile, usize)) {
 #[inline(always)]
 fn each_tap(geometry: &Geometry, tile: Tile, mut f: impl FnMut(Range<usize>, usize)) {
     let [deep, down, across] = [0, 1, 2].map(|axis| geometry.axis(axis));
+    let windows = tile.first..tile.first + tile.count;
+    let taps = across.taps_of_some(&windows);
     for z in deep.taps_of(tile.deep) {
         for y in down.taps_of(tile.down) {
             let line =
                 deep.pixel(tile.deep, z) as usize * down.image + down.pixel(tile.down, y) as usize;
-            for x in 0..across.kernel {
-                let windows = across.windows_at(x);
-                let [start, end] = [windows.start, windows.end]
-                    .map(|at| at.saturating_sub(tile.first).min(tile.count));
-                if start < end {
-                    let column = across.pixel(tile.first + start, x) as usize;
-                    f(start..end, line * across.image + column);
-                }
+            let mut x = taps.start;
+            while x < taps.end {
+                x = match across.windows_among(x, &windows) {
+                    Ok(inside) => {
+                        let column = across.pixel(tile.first + inside.start, x) as usize;
+                        f(inside, line * across.image + column);
+                        x + 1
+                    }
+                    Err(next) => next,
+                };
             }
         }
     }
@@ -89,7 +93,7 @@ struct Largest<'a, E> {
     positions: &'a mut [i64],
 }
 
-impl<E: Float> ElementTask<E> for Largest<'_, E> {
+impl<E: Float> Task<E> for Largest<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -134,21 +138,29 @@ fn largest_of<E: Float, S: Lanes<E>>(
 ) {
     let [deep, down, across] = [0, 1, 2].map(|axis| geometry.axis(axis));
     let count = y.len();
+    let some = windows[2]..windows[2] + count;
+    let taps = if is_whole { 0..across.kernel } else { across.taps_of_some(&some) };
     let mut best = simd.splat(-E::INFINITY);
-    // Offsets of the best pixels from the first tap, and the lanes that have one.
-    let (mut offsets, mut found) = (simd.splat_int(0.into()), simd.first(0));
+    // Position that the first window has if the best pixel of a lane is at the same tap, and the lanes that have one. It is
+    // exact in the lowest 32 bits.
+    let (mut origins, mut found) = (simd.splat_int(0.into()), simd.first(0));
     for z in deep.taps_of(windows[0]) {
         for row in down.taps_of(windows[1]) {
-            let line = deep.pixel(windows[0], z) as usize * down.image
-                + down.pixel(windows[1], row) as usize;
-            let line = &x[line * across.image..][..across.image];
-            for column in 0..across.kernel {
+            let start = (deep.pixel(windows[0], z) as usize * down.image
+                + down.pixel(windows[1], row) as usize)
+                * across.image;
+            let line = &x[start..][..across.image];
+            let mut column = taps.start;
+            while column < taps.end {
                 let mut inside = 0..count;
                 if !is_whole {
-                    let at = across.windows_at(column);
-                    let [start, end] =
-                        [at.start, at.end].map(|at| at.saturating_sub(windows[2]).min(count));
-                    inside = start..end;
+                    inside = match across.windows_among(column, &some) {
+                        Ok(inside) => inside,
+                        Err(next) => {
+                            column = next;
+                            continue;
+                        }
+                    };
                 }
                 let pixel = across.pixel(windows[2], column);
                 let pixels = load_apart(simd, line, pixel, across.stride, inside.clone());
@@ -161,12 +173,11 @@ fn largest_of<E: Float, S: Lanes<E>>(
                 }
                 best = pixels.select(takes, best);
                 if !positions.is_empty() {
-                    let offset = (z * deep.dilation * down.image + row * down.dilation)
-                        * across.image
-                        + column * across.dilation;
-                    offsets = simd.splat_int((offset as i32).into()).select(takes, offsets);
+                    let origin = (start as i32).wrapping_add(pixel as i32);
+                    origins = simd.splat_int(origin.into()).select(takes, origins);
                     found = found | takes;
                 }
+                column += 1;
             }
         }
     }
@@ -177,14 +188,13 @@ fn largest_of<E: Float, S: Lanes<E>>(
     }
     let mut memory = [MaybeUninit::<E>::uninit(); MAX_LANES];
     // SAFETY: the array holds a vector, whose lanes are as wide as their bits.
-    let offsets = unsafe {
-        simd.store(memory.as_mut_ptr().cast(), S::V::from_bits(offsets));
+    let origins = unsafe {
+        simd.store(memory.as_mut_ptr().cast(), S::V::from_bits(origins));
         core::slice::from_raw_parts(memory.as_ptr().cast::<E::Int>(), S::LANES)
     };
-    let first = [0, 1, 2].map(|axis| geometry.axis(axis).pixel(windows[axis], 0) as i64);
-    let first = (first[0] * down.image as i64 + first[1]) * across.image as i64 + first[2];
-    for (i, (position, &offset)) in positions.iter_mut().zip(offsets).enumerate() {
-        *position = first + (i * across.stride) as i64 + offset.into();
+    for (i, (position, &origin)) in positions.iter_mut().zip(origins).enumerate() {
+        let (origin, distance): (i64, _) = (origin.into(), (i * across.stride) as i64);
+        *position = i64::from((origin + distance) as i32);
     }
 }
 
@@ -194,8 +204,8 @@ fn lanes<E: Float, S: Lanes<E>>(simd: S, range: Range<usize>) -> S::M {
     simd.first(range.end) & !simd.first(range.start)
 }
 
-/// Reads pixel `first + i * stride` into each lane i of `range`, which are those inside `line`; the others are
-/// unspecified.
+/// Reads pixel `first + i * stride` into each lane i of `range`, which is not empty and those inside `line`; the others
+/// are unspecified.
 #[inline(always)]
 fn load_apart<E: Float, S: Lanes<E>>(
     simd: S,
@@ -204,9 +214,6 @@ fn load_apart<E: Float, S: Lanes<E>>(
     stride: usize,
     range: Range<usize>,
 ) -> S::V {
-    if range.is_empty() {
-        return simd.splat(E::ZERO);
-    }
     let [begin, end] = [range.start, range.end - 1].map(|i| first + (i * stride) as isize);
     assert!(0 <= begin && begin <= end && end < line.len() as isize);
     let src = line.as_ptr().wrapping_offset(first);
@@ -253,7 +260,7 @@ struct Mean<'a, E> {
     y: &'a mut [E],
 }
 
-impl<E: Float> ElementTask<E> for Mean<'_, E> {
+impl<E: Float> Task<E> for Mean<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -286,7 +293,7 @@ struct MeanGrad<'a, E> {
     y: &'a mut [E],
 }
 
-impl<E: Float> ElementTask<E> for MeanGrad<'_, E> {
+impl<E: Float> Task<E> for MeanGrad<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -312,13 +319,13 @@ impl<E: Float> ElementTask<E> for MeanGrad<'_, E> {
 }
 
 pub(crate) fn largest<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &mut [i64]) {
-    E::enter(Largest { x, geometry, y, positions });
+    run(Largest { x, geometry, y, positions });
 }
 
 pub(crate) fn mean<E: Float>(x: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
-    E::enter(Mean { x, geometry, counts_padding, y });
+    run(Mean { x, geometry, counts_padding, y });
 }
 
 pub(crate) fn mean_grad<E: Float>(g: &[E], geometry: Geometry, counts_padding: bool, y: &mut [E]) {
-    E::enter(MeanGrad { g, geometry, counts_padding, y });
+    run(MeanGrad { g, geometry, counts_padding, y });
 }

@@ -17,7 +17,7 @@ mod draw;
 
 use core::mem::MaybeUninit;
 
-use crate::simd::{ElementTask, Float, Lanes, Simd, Task};
+use crate::simd::{Float, Lanes, Simd, Task};
 pub use draw::{Drawn, Uniform};
 
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -129,7 +129,7 @@ pub(crate) struct DropoutTask<'a, E> {
     pub y: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Float> ElementTask<E> for DropoutTask<'_, E> {
+impl<E: Float> Task<E> for DropoutTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -154,7 +154,7 @@ pub(crate) struct DropoutFactors<'a, E> {
     pub y: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Float> ElementTask<E> for DropoutFactors<'_, E> {
+impl<E: Float> Task<E> for DropoutFactors<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

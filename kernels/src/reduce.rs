@@ -1,8 +1,8 @@
 //! Reductions of slices and of matrix columns. Each reduction is a type ([`Sum`], [`Max`], …) that
 //! defines how elements are accumulated, how accumulators of parts merge, and how the result is
 //! computed from the last one. Two drivers run them: [`reduce`](crate::reduce()) on slices and
-//! [`reduce_columns`](crate::reduce_columns) on the columns of a matrix. The reduction functions at
-//! the crate's root call these two.
+//! [`reduce_columns`](crate::reduce_columns) on the columns of a matrix. The functions `sum`, `max`
+//! and their like at the crate's root call the first.
 //!
 //! ```
 //! use swath_kernels::reduce::{Max, Reduction, Sum, Variance};
@@ -65,7 +65,7 @@ macro_rules! reduction {
     };
 }
 
-mod integers;
+pub(crate) mod integers;
 mod logsumexp;
 mod take;
 #[cfg(test)]
@@ -84,7 +84,6 @@ use crate::fold::terms::{
 };
 
 pub use crate::fold::floats::Accumulate;
-pub use integers::Integer;
 pub use logsumexp::Reduce;
 
 /// A reduction of elements `E`. Sealed.
@@ -93,7 +92,7 @@ pub trait Reduction<E>: Sync + sealed::Sealed {
     type Acc: Partial;
     /// The result.
     type Out: Copy;
-    /// The name of the reduction's function.
+    /// The name of the reduction, for errors.
     fn name(&self) -> &'static str;
     /// True if columns without rows are an error, because they have no extremum.
     #[doc(hidden)]
@@ -142,9 +141,9 @@ pub(crate) fn columns<E, R: Reduction<E> + ?Sized>(
     let name = reduction.name();
     assert!(
         rows > 0 || !reduction.needs_rows(),
-        "{name}_columns: no rows, so the columns have no elements"
+        "{name}: no rows, so the columns have no elements"
     );
-    let x = Matrix::new(format_args!("{name}_columns"), x, rows, cols, row_stride);
+    let x = Matrix::new(name, x, rows, cols, row_stride);
     reduction.columns(x, y);
 }
 
@@ -175,7 +174,7 @@ types! {
     Mean;
     /// The product, see [`prod`](crate::prod); of integers, wrapping in `i64`.
     Prod;
-    /// The number of elements that are not 0, see [`norm0`](crate::norm0).
+    /// The number of elements that are not 0 (NaN counts), added like the [`sum`](crate::sum).
     Norm0;
     /// The sum of magnitudes, see [`norm1`](crate::norm1).
     Norm1;
@@ -185,9 +184,9 @@ types! {
     Max;
     /// The smallest element, see [`min`](crate::min).
     Min;
-    /// The largest magnitude, see [`max_magnitude`](crate::max_magnitude).
+    /// The largest magnitude; NaN if any is NaN.
     MaxMagnitude;
-    /// The smallest magnitude, see [`min_magnitude`](crate::min_magnitude).
+    /// The smallest magnitude; NaN if any is NaN.
     MinMagnitude;
     /// The index of the largest element, see [`argmax`](crate::argmax).
     ArgMax;

@@ -39,7 +39,7 @@ mod wide;
 pub(crate) use enter::Entries;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use enter::entered;
-pub use enter::{ElementTask, FoldTask, IntoPulp, Task};
+pub use enter::{IntoPulp, Task};
 pub use isa::Isa;
 pub use table::Rows;
 pub(crate) use wide::Wide;

@@ -13,11 +13,9 @@ use std::cell::RefCell;
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::runtime::on_drop::OnDrop;
 use crate::runtime::recording::{DETECTING, has, with_flags};
 use crate::tensor::Tensor;
-
-use super::gradients::IdSet;
-use super::graph::GraphNode;
 
 thread_local! {
     /// The first anomaly of this thread.
@@ -47,14 +45,9 @@ thread_local! {
 /// # Errors
 /// [`Error::Anomaly`]; errors of `f`.
 pub fn detect_anomaly<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
-    /// Puts back what an enclosing call has found.
-    struct Restore(Option<Error>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            FOUND.set(self.0.take());
-        }
-    }
-    let _restore = Restore(FOUND.take());
+    // What an enclosing call has found.
+    let mut outer = FOUND.take();
+    let _restore = OnDrop(move || FOUND.set(outer.take()));
     let result = with_flags(DETECTING, 0, f);
     FOUND.take().map_or(result, Err)
 }
@@ -90,25 +83,9 @@ pub(crate) fn first() -> Result<()> {
     }
 }
 
-/// Fails if the gradient of an input, after the rule of `node` has added to it, is not finite, and that is not
-/// because of values that were not before. `excused` are the nodes whose gradients are not finite for that
-/// reason.
-pub(crate) fn inspect_gradient<B: Backend>(
-    node: &GraphNode<B>,
-    i: usize,
-    input: &GraphNode<B>,
-    gradient: &Tensor<B>,
-    excused: &mut IdSet,
-) -> Result<()> {
-    if excused.contains(&input.id()) || is_finite(gradient) {
-        return Ok(());
-    }
-    if node.saw_non_finite() || excused.contains(&node.id()) {
-        excused.insert(input.id());
-        return Ok(());
-    }
-    let name = input.name().map_or(String::new(), |name| format!(" (\"{name}\")"));
-    let error = anomaly(node.op(), format!("the gradient of input {i}{name}"), gradient)?;
+/// Fails with the anomaly of `x`, which is not finite, and keeps it.
+pub(crate) fn fail<B: Backend>(op: &'static str, what: String, x: &Tensor<B>) -> Result<()> {
+    let error = anomaly(op, what, x)?;
     FOUND.set(Some(error.clone()));
     Err(error)
 }

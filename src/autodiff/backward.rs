@@ -1,7 +1,7 @@
 //! The backward pass.
 //!
 //! ```text
-//! order := nodes reachable from the root, by falling id      (a node released before: error, nothing done)
+//! order := nodes reachable from the root, by decreasing id      (a node released before: error, nothing done)
 //! wanted := nodes that lead to a target, if there are targets; else every node
 //! pending[root] := upstream
 //! for node in order:                                         dropped from `order` as we pass
@@ -25,9 +25,11 @@ use crate::runtime::shared::Shared;
 use crate::tensor::Tensor;
 
 use super::checkpoint::Checkpoint;
-use super::gradients::{Gradients, IdMap, IdSet, missing};
-use super::graph::{GraphNode, Upstream, Visit};
+use super::gradients::{Gradients, missing};
+use super::graph::{GraphNode, Recorded, Upstream, Visit};
+use super::ids::IdSet;
 use super::pending::Pending;
+use super::visited::{Leading, Targets, insert, reachable};
 use super::{anomaly, scratch};
 
 /// The gradients that a backward pass returns.
@@ -49,41 +51,6 @@ pub struct Backward {
     pub keep: Keep,
     /// Records the pass itself, so that gradients can be differentiated; implies `retain_graph`.
     pub create_graph: bool,
-}
-
-/// The nodes whose gradients a pass computes.
-enum Targets {
-    /// Every leaf that the root depends on.
-    Leaves,
-    /// The given nodes. Nodes that lead to none of them are not visited.
-    Only {
-        ids: IdSet,
-        /// True if the nodes are treated as leaves: their inputs are not visited.
-        as_leaves: bool,
-    },
-}
-
-impl Targets {
-    fn only<B: Backend>(tensors: &[&Tensor<B>], as_leaves: bool) -> Self {
-        let ids = tensors.iter().filter_map(|x| Some(x.node()?.id())).collect();
-        Targets::Only { ids, as_leaves }
-    }
-
-    fn contains(&self, id: u64) -> bool {
-        matches!(self, Targets::Only { ids, .. } if ids.contains(&id))
-    }
-
-    fn ends_at(&self, id: u64) -> bool {
-        matches!(self, Targets::Only { ids, as_leaves: true } if ids.contains(&id))
-    }
-
-    /// Smallest id that can lead to a requested node.
-    fn oldest(&self) -> u64 {
-        match self {
-            Targets::Leaves => 0,
-            Targets::Only { ids, .. } => ids.iter().copied().min().unwrap_or(u64::MAX),
-        }
-    }
 }
 
 /// # Gradients
@@ -221,56 +188,6 @@ pub(crate) fn partial<B: Backend>(
     }
 }
 
-/// True if `y` depends on a tracked value that is older than the node `id`.
-pub(crate) fn depends_on_older<B: Backend>(y: &Tensor<B>, id: u64) -> bool {
-    let mut seen = IdSet::default();
-    let mut open: Vec<Shared<GraphNode<B>>> = y.node().cloned().into_iter().collect();
-    while let Some(node) = open.pop() {
-        if node.id() < id {
-            return true;
-        }
-        if let Visit::Recorded(inputs) = node.tracked_inputs() {
-            open.extend(inputs.into_iter().flatten().filter(|input| seen.insert(input.id())));
-        }
-    }
-    false
-}
-
-/// The nodes that are targets or lead to one, each with true if one of its inputs does so too;
-/// `None` if all are visited.
-struct Leading(Option<IdMap<bool>>);
-
-impl Leading {
-    fn new(targets: &Targets) -> Self {
-        Leading(matches!(targets, Targets::Only { .. }).then(IdMap::default))
-    }
-
-    /// Adds nodes, by ascending id. What they depend on has been added, or is among them.
-    fn extend<B: Backend>(&mut self, nodes: &[Shared<GraphNode<B>>], targets: &Targets) {
-        let Some(leading) = &mut self.0 else { return };
-        for node in nodes {
-            let goes_on = !targets.ends_at(node.id())
-                && match node.tracked_inputs() {
-                    Visit::Recorded(inputs) => {
-                        inputs.iter().flatten().any(|input| leading.contains_key(&input.id()))
-                    }
-                    Visit::Leaf | Visit::Released => false,
-                };
-            if goes_on || targets.contains(node.id()) {
-                leading.insert(node.id(), goes_on);
-            }
-        }
-    }
-
-    fn is_wanted(&self, id: u64) -> bool {
-        self.0.as_ref().is_none_or(|leading| leading.contains_key(&id))
-    }
-
-    fn goes_on(&self, id: u64) -> bool {
-        self.0.as_ref().is_none_or(|leading| leading.get(&id) == Some(&true))
-    }
-}
-
 fn walk<B: Backend>(
     root_node: &Shared<GraphNode<B>>,
     upstream: Tensor<B>,
@@ -278,85 +195,123 @@ fn walk<B: Backend>(
     targets: &Targets,
 ) -> Result<Gradients<B>> {
     anomaly::first()?;
-    let detecting = has(DETECTING) && anomaly::is_finite(&upstream);
-    let mut excused = IdSet::default();
-    let retain_graph = options.retain_graph || options.create_graph;
+    let inspects = has(DETECTING) && anomaly::is_finite(&upstream);
     let upstream = if options.create_graph { upstream } else { upstream.detach() };
-    let mut order = reachable(std::slice::from_ref(root_node), targets, &[])?;
+    let order = reachable(std::slice::from_ref(root_node), targets, &[])?;
     let mut leading = Leading::new(targets);
     leading.extend(&order, targets);
-    let pending = RefCell::new(Pending::new(options.create_graph));
-    let mut kept = Gradients::of_a_pass();
+    let mut pending = Pending::new(options.create_graph);
     if leading.is_wanted(root_node.id()) {
-        pending.borrow_mut().insert(root_node.id(), upstream);
+        pending.insert(root_node.id(), upstream);
     }
-    let take_total = |id| pending.borrow_mut().take(id);
-    let mut visit_all = || {
-        while let Some(node) = order.pop() {
-            let Some(g) = take_total(node.id())? else { continue };
-            if !leading.goes_on(node.id()) {
-                kept.insert_id(node.id(), g);
+    let (pending, kept) = (RefCell::new(pending), Gradients::of_a_pass());
+    let excused = inspects.then(IdSet::default);
+    let mut walk = Walk { options, targets, order, leading, pending, kept, excused };
+    // A rule is inspected as a whole.
+    with_flags(0, DETECTING, || with_recording(options.create_graph, || walk.visit_all()))?;
+    scratch::give(walk.order);
+    Ok(walk.kept)
+}
+
+/// A backward pass.
+struct Walk<'a, B: Backend> {
+    options: Backward,
+    targets: &'a Targets,
+    /// The nodes to visit, by ascending id.
+    order: Vec<Shared<GraphNode<B>>>,
+    leading: Leading,
+    pending: RefCell<Pending<B>>,
+    kept: Gradients<B>,
+    /// The nodes whose gradients are not finite because earlier values were not; `None` if gradients are not inspected.
+    excused: Option<IdSet>,
+}
+
+impl<B: Backend> Walk<'_, B> {
+    fn retains_graph(&self) -> bool {
+        self.options.retain_graph || self.options.create_graph
+    }
+
+    fn visit_all(&mut self) -> Result<()> {
+        while let Some(node) = self.order.pop() {
+            let Some(g) = self.pending.get_mut().take(node.id())? else { continue };
+            if !self.leading.continues(node.id()) {
+                self.kept.insert_id(node.id(), g);
                 continue;
             }
-            let recorded = match node.take(retain_graph) {
+            let recorded = match node.take(self.retains_graph()) {
                 Visit::Leaf => {
-                    kept.insert_id(node.id(), g);
+                    self.kept.insert_id(node.id(), g);
                     continue;
                 }
                 Visit::Released => return Err(node.unrecorded()),
                 Visit::Recorded(recorded) => recorded,
             };
             if let Some(checkpoint) = recorded.rule.checkpoint() {
-                pending.borrow_mut().insert(node.id(), g);
-                let inspected = if detecting { DETECTING } else { 0 };
-                let outputs = with_flags(inspected, 0, || {
-                    let outputs = replayed_outputs(checkpoint, &node, &mut order, retain_graph)?;
-                    anomaly::first()?;
-                    Ok(outputs)
-                })?;
-                let new = reachable(&outputs, targets, &order)?;
-                leading.extend(&new, targets);
-                insert(&mut order, new)?;
+                self.pending.get_mut().insert(node.id(), g);
+                self.replay(checkpoint, &node)?;
                 continue;
             }
-            let is_wanted = |input: &Option<Shared<GraphNode<B>>>| {
-                input.as_ref().is_some_and(|input| leading.is_wanted(input.id()))
-            };
-            let wanted: SmallVec<[bool; 4]> = recorded.inputs.iter().map(is_wanted).collect();
-            let inputs = &recorded.inputs;
-            let upstream = Upstream::new(&g, &node, options.create_graph, inputs, &take_total);
-            let gradients = recorded.rule.backward(&upstream, &wanted)?;
-            #[cfg(feature = "testing")]
-            let gradients = crate::testing::after_rule(node.op(), &upstream, gradients)?;
-            let range = recorded.rule.range();
-            drop(recorded.rule);
-            let inputs = recorded.inputs.iter().zip(gradients).zip(&wanted).enumerate();
-            for (i, ((input, gradient), _)) in inputs.filter(|(_, (_, wanted))| **wanted) {
-                let Some(input) = input else { continue };
-                let Some(gradient) = gradient else {
-                    let reason = "its rule gave no gradient for a tracked input".to_owned();
-                    return Err(Error::NoGradient { op: node.op(), reason });
-                };
-                let mut pending = pending.borrow_mut();
-                match range {
-                    Some(range) => pending.add_range(input.id(), input.shape(), range, gradient)?,
-                    None => pending.add(input.id(), fitted(gradient, input)?)?,
-                }
-                if detecting && let Some(total) = pending.total(input.id())? {
-                    anomaly::inspect_gradient(&node, i, input, total, &mut excused)?;
-                }
-            }
-            let is_target = targets.contains(node.id());
-            if options.keep == Keep::All || node.is_retained() || is_target {
-                kept.insert_id(node.id(), g);
+            self.run_rule(&node, recorded, &g)?;
+            let is_target = self.targets.contains(node.id());
+            if self.options.keep == Keep::All || node.is_retained() || is_target {
+                self.kept.insert_id(node.id(), g);
             }
         }
         Ok(())
-    };
-    // A rule is inspected as a whole.
-    with_flags(0, DETECTING, || with_recording(options.create_graph, &mut visit_all))?;
-    scratch::give(order);
-    Ok(kept)
+    }
+
+    /// Runs a checkpointed function again, and adds its nodes to those to visit.
+    fn replay(&mut self, checkpoint: &Checkpoint<B>, node: &Shared<GraphNode<B>>) -> Result<()> {
+        let inspected = if self.excused.is_some() { DETECTING } else { 0 };
+        let retains_graph = self.retains_graph();
+        let outputs = with_flags(inspected, 0, || {
+            let outputs = replayed_outputs(checkpoint, node, &mut self.order, retains_graph)?;
+            anomaly::first()?;
+            Ok(outputs)
+        })?;
+        let new = reachable(&outputs, self.targets, &self.order)?;
+        self.leading.extend(&new, self.targets);
+        insert(&mut self.order, new)
+    }
+
+    /// Adds the gradients that the rule of a node computes from `g` to those of its inputs.
+    fn run_rule(
+        &mut self,
+        node: &Shared<GraphNode<B>>,
+        Recorded { inputs, rule }: Recorded<B>,
+        g: &Tensor<B>,
+    ) -> Result<()> {
+        let is_wanted = |input: &Option<Shared<GraphNode<B>>>| {
+            input.as_ref().is_some_and(|input| self.leading.is_wanted(input.id()))
+        };
+        let wanted: SmallVec<[bool; 4]> = inputs.iter().map(is_wanted).collect();
+        let take_total = |id| self.pending.borrow_mut().take(id);
+        let upstream = Upstream::new(g, node, self.options.create_graph, &inputs, &take_total);
+        let gradients = rule.backward(&upstream, &wanted)?;
+        #[cfg(feature = "testing")]
+        let gradients = crate::testing::after_rule(node.op(), &upstream, gradients)?;
+        let range = rule.range();
+        drop(rule);
+        let pending = self.pending.get_mut();
+        let all = inputs.iter().zip(gradients).zip(&wanted).enumerate();
+        for (i, ((input, gradient), _)) in all.filter(|(_, (_, wanted))| **wanted) {
+            let Some(input) = input else { continue };
+            let Some(gradient) = gradient else {
+                let reason = "its rule gave no gradient for a tracked input".to_owned();
+                return Err(Error::NoGradient { op: node.op(), reason });
+            };
+            match range {
+                Some(range) => pending.add_range(input.id(), input.shape(), range, gradient)?,
+                None => pending.add(input.id(), fitted(gradient, input)?)?,
+            }
+            if let Some(excused) = &mut self.excused
+                && let Some(total) = pending.total(input.id())?
+            {
+                inspect_gradient(node, i, input, total, excused)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Runs a checkpointed function again, at the node of its last output that the pass visits. Returns
@@ -385,28 +340,24 @@ fn replayed_outputs<B: Backend>(
     Ok(outputs)
 }
 
-/// Inserts nodes into an order. Both are sorted by ascending id.
-fn insert<B: Backend>(
-    order: &mut Vec<Shared<GraphNode<B>>>,
-    mut nodes: Vec<Shared<GraphNode<B>>>,
+/// Fails if the rule of `node` has made the gradient of an input NaN or infinite from finite values. `excused` has the
+/// nodes whose gradients are not finite because earlier values were not.
+fn inspect_gradient<B: Backend>(
+    node: &GraphNode<B>,
+    i: usize,
+    input: &GraphNode<B>,
+    gradient: &Tensor<B>,
+    excused: &mut IdSet,
 ) -> Result<()> {
-    let Some(oldest) = nodes.first().map(|node| node.id()) else { return Ok(()) };
-    for node in &nodes {
-        if let Visit::Recorded(inputs) = node.tracked_inputs()
-            && inputs.iter().flatten().any(|input| input.id() > node.id())
-        {
-            let (op, shape) = (node.op(), node.shape());
-            let reason = format!(
-                "an operand of `{op}`, whose result has shape {shape}, was computed on another thread"
-            );
-            return Err(Error::InvalidArgument { op: "checkpoint", reason });
-        }
+    if excused.contains(&input.id()) || anomaly::is_finite(gradient) {
+        return Ok(());
     }
-    let from = order.partition_point(|node| node.id() < oldest);
-    order.append(&mut nodes);
-    scratch::give(nodes);
-    order[from..].sort_unstable_by_key(|node| node.id());
-    Ok(())
+    if node.saw_non_finite() || excused.contains(&node.id()) {
+        excused.insert(input.id());
+        return Ok(());
+    }
+    let name = input.name().map_or(String::new(), |name| format!(" (\"{name}\")"));
+    anomaly::fail(node.op(), format!("the gradient of input {i}{name}"), gradient)
 }
 
 /// Sums a gradient to the shape of the input, the adjoint of broadcasting, and converts it to the
@@ -420,43 +371,6 @@ fn fitted<B: Backend>(gradient: Tensor<B>, input: &GraphNode<B>) -> Result<Tenso
         true => Ok(gradient),
         false => gradient.to_dtype(input.dtype()),
     }
-}
-
-/// All nodes that `roots` depend on and that may lead to a target, and `roots` themselves, by
-/// ascending id, without those of `known`, which is sorted by id.
-fn reachable<B: Backend>(
-    roots: &[Shared<GraphNode<B>>],
-    targets: &Targets,
-    known: &[Shared<GraphNode<B>>],
-) -> Result<Vec<Shared<GraphNode<B>>>> {
-    let oldest = targets.oldest();
-    let mut seen: IdSet = scratch::take();
-    let mut order: Vec<Shared<GraphNode<B>>> = scratch::take();
-    let mut open: Vec<Shared<GraphNode<B>>> = scratch::take();
-    open.extend(roots.iter().filter(|root| seen.insert(root.id())).cloned());
-    let is_known = |id: u64| known.binary_search_by_key(&id, |node| node.id()).is_ok();
-    while let Some(node) = open.pop() {
-        if targets.ends_at(node.id()) {
-            order.push(node);
-            continue;
-        }
-        match node.tracked_inputs() {
-            Visit::Leaf => {}
-            Visit::Released => return Err(node.unrecorded()),
-            Visit::Recorded(inputs) => {
-                let inputs = inputs.into_iter().flatten();
-                open.extend(inputs.filter(|input| {
-                    input.id() >= oldest && seen.insert(input.id()) && !is_known(input.id())
-                }));
-            }
-        }
-        order.push(node);
-    }
-    seen.clear();
-    scratch::give(seen);
-    scratch::give(open);
-    order.sort_unstable_by_key(|node| node.id());
-    Ok(order)
 }
 
 /// Computes the gradients of `y`, which has one element, with respect to `xs`, in their order.

@@ -176,17 +176,7 @@ fn check_first_order<B: Backend>(
     let y = f(&leaves)?;
     let mut rng = Rng::seed(options.seed);
     let weights = random_like(&y, &mut rng)?;
-    // Fused ops compute a recorded gradient in another way, by the composite.
-    let recorded = Backward { create_graph: true, ..Backward::default() };
-    let passes = [("recorded gradient", recorded), ("gradient", Backward::default())];
-    let gradients = passes.into_iter().skip(usize::from(options.order == 1)).map(|(name, pass)| {
-        let gradients = match y.is_tracked() {
-            true => B::engine_backward(&y, weights.clone(), pass)?,
-            false => Gradients::new(),
-        };
-        Ok((name, gradients))
-    });
-    let gradients = gradients.collect::<Result<Vec<_>>>()?;
+    let gradients = gradients_of(&y, &weights, options)?;
     let loss = |xs: &[Tensor<B>]| -> Result<f64> {
         let y = no_grad(|| f(xs))?;
         let wide = B::wide(Some(y.data()));
@@ -201,7 +191,7 @@ fn check_first_order<B: Backend>(
         };
         let analytic = gradients.iter().map(analytic).collect::<Result<Vec<_>>>()?;
         let point = values_of(leaf)?;
-        for (place, direction) in directions(point.len(), options, &mut rng)? {
+        for (along, direction) in directions(point.len(), options, &mut rng)? {
             let double = leaf.dtype() == DType::F64;
             let eps = options.eps.unwrap_or(if double { 1e-5 } else { 1e-2 });
             let at = |by: f64| -> Result<(f64, Vec<f64>)> {
@@ -224,7 +214,7 @@ fn check_first_order<B: Backend>(
                 let difference = (numeric - expected).abs();
                 if difference.is_nan() || allowed.is_nan() || difference > allowed {
                     let report = format!(
-                        "input {i} of shape {}, {place}: {name} {expected:e}, finite difference \
+                        "input {i} of shape {}, {along}: {name} {expected:e}, finite difference \
                          {numeric:e}, allowed difference {allowed:e}",
                         leaf.shape()
                     );
@@ -234,6 +224,25 @@ fn check_first_order<B: Backend>(
         }
     }
     Ok(())
+}
+
+/// The gradients of a plain pass and, to check a higher order, of a recorded one. Fused ops compute these in another way,
+/// by the composite.
+fn gradients_of<B: Backend>(
+    y: &Tensor<B>,
+    weights: &Tensor<B>,
+    options: GradCheck,
+) -> Result<Vec<(&'static str, Gradients<B>)>> {
+    let recorded = Backward { create_graph: true, ..Backward::default() };
+    let passes = [("recorded gradient", recorded), ("gradient", Backward::default())];
+    let gradients = passes.into_iter().skip(usize::from(options.order == 1)).map(|(name, pass)| {
+        let gradients = match y.is_tracked() {
+            true => B::engine_backward(y, weights.clone(), pass)?,
+            false => Gradients::new(),
+        };
+        Ok((name, gradients))
+    });
+    gradients.collect()
 }
 
 /// Unit vectors for small inputs, random directions for large ones.

@@ -9,7 +9,7 @@
 //!             replace the outputs in the walk's order by the replayed ones, insert what they depend on
 //! ```
 //!
-//! 1. The replayed nodes have the ids of the first run, so that the walk goes on as if they had
+//! 1. The replayed nodes have the ids of the first run, so the walk continues as if they had
 //!    always been there. Gradients have the bits of the plain run.
 //! 2. The replay reads the same tensors, so that its nodes depend on the same leaves as a plain run:
 //!    parameters that the function captures have their gradients like its declared inputs.
@@ -137,7 +137,7 @@ tuple_outputs! {
 ///
 /// Both runs must do the same. Dropout draws its masks once; other random numbers and changing
 /// states go through [`replayed`](super::replayed) or ask [`is_recomputing`]. Gradients that `f`
-/// itself needs are computed by [`vjp`](super::vjp) and its kin, and on the calling thread. Calls
+/// itself needs are computed by [`vjp`](super::vjp) or a function like it, on the calling thread. Calls
 /// can be nested. Inside [`no_grad`](super::no_grad) `f` is just called.
 ///
 /// ```

@@ -7,8 +7,8 @@ use crate::backend::Backend;
 use crate::runtime::shared::Shared;
 use crate::tensor::Tensor;
 
-use super::gradients::{IdMap, IdSet};
 use super::graph::{GraphNode, Inputs, Visit};
+use super::ids::{IdMap, IdSet};
 
 /// Largest indentation of a line, in levels: deep graphs stay readable and linear in size.
 const MAX_LEVELS: usize = 16;

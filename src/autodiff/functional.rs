@@ -19,9 +19,10 @@ use crate::error::{Error, Result};
 use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
 
-use super::backward::{Backward, depends_on_older, partial};
+use super::backward::{Backward, partial};
 use super::graph::GraphNode;
 use super::mode::is_grad_enabled;
+use super::visited::depends_on_older;
 use crate::runtime::recording::with_recording;
 
 /// The value of a function, and its argument.

@@ -1,8 +1,6 @@
 //! [`Gradients`]: what a backward pass returns.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::{DType, Scalar};
@@ -11,32 +9,8 @@ use crate::ops::BinaryOp;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::graph::tick;
+use super::ids::{IdMap, tick};
 use super::scratch;
-
-/// Maps keyed by node id.
-pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
-
-/// Sets of node ids.
-pub(crate) type IdSet = HashSet<u64, BuildHasherDefault<IdHasher>>;
-
-/// A hasher that spreads consecutive ids over all bits (Fibonacci hashing: 2^64 / φ).
-#[derive(Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-    fn write_u64(&mut self, id: u64) {
-        self.0 = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
 
 /// Gradients by the tensor they belong to.
 ///

@@ -12,12 +12,13 @@ use smallvec::SmallVec;
 use crate::backend::{Backend, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::runtime::recording::{DETECTING, FIRST_RUN, has};
+use crate::runtime::recording::{DETECTING, FIRST_RUN, has, is_recording};
 use crate::runtime::shared::{Shared, shared_as};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 use super::checkpoint::Checkpoint;
+use super::ids::tick;
 use super::pending::Range;
 use super::{anomaly, tape};
 
@@ -228,13 +229,6 @@ fn next_id(op: &'static str, shape: &Shape, dtype: DType) -> u64 {
     tape::numbered(op, shape, dtype, || NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns the next number of a logical clock, never 0. It orders passes and calls of
-/// `retain_grad`.
-pub(crate) fn tick() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed).max(1)
-}
-
 impl<B: Backend> GraphNode<B> {
     pub fn leaf(name: Option<&str>, shape: Shape, dtype: DType) -> Shared<Self> {
         Self::new(Label::Leaf(name.map(Into::into)), shape, dtype, State::Leaf, false)
@@ -407,7 +401,7 @@ pub(crate) fn record<B: Backend>(
 
 /// True if an operation on these inputs with a result of this dtype is recorded.
 pub(crate) fn should_record<B: Backend>(dtype: DType, inputs: &[&Tensor<B>]) -> bool {
-    inputs.iter().any(|input| input.is_tracked()) && super::is_grad_enabled() && dtype.is_float()
+    inputs.iter().any(|input| input.is_tracked()) && is_recording() && dtype.is_float()
 }
 
 /// Like [`record`], unconditionally. `are_finite` tells whether all operands are, scalars too.

@@ -17,7 +17,8 @@ use crate::ops::BinaryOp;
 use crate::shape::Shape;
 use crate::tensor::{Input, Tensor};
 
-use super::gradients::{Gradients, IdMap};
+use super::gradients::Gradients;
+use super::ids::IdMap;
 use super::scratch;
 
 /// A range of an axis of an input: the elements from `start` on.
@@ -109,7 +110,7 @@ impl<B: Backend> Pending<B> {
     ) -> Result<()> {
         let len = gradient.dims()[range.axis];
         match self.parts.get(&id) {
-            // Nothing is added, and its place may be that of a part.
+            // There is nothing to add, and an empty part may begin where another does.
             Some(_) if len == 0 => return Ok(()),
             Some(parts) if !parts.has_room(range, len) => self.join(id)?,
             _ => {}

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! 1. A replayed node has the id that it had in the first run, which no other node of the process
-//!    has. A backward pass visits nodes by falling id, so that it visits those of a replay when it
+//!    has. A backward pass visits nodes in decreasing order of their ids. So it visits those of a replay when it
 //!    would have visited those of a plain run, and adds gradients up in the same order.
 //! 2. A function that is checkpointed inside a replay has its first run there: its recorder takes
 //!    what the player of the outer one gives.
@@ -24,12 +24,13 @@ use std::vec::IntoIter;
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::runtime::on_drop::OnDrop;
 use crate::runtime::recording::{FIRST_RUN, RECORDING, REPLAY, TAPED, has, with_flags};
 use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
-use super::gradients::{IdMap, IdSet};
 use super::graph::{GraphNode, Inputs, Visit};
+use super::ids::{IdMap, IdSet};
 
 type Draw = Arc<dyn Any + Send + Sync>;
 
@@ -112,23 +113,20 @@ thread_local! {
 pub(crate) fn first_run<B: Backend, R>(
     f: impl FnOnce() -> Result<R>,
 ) -> Result<(R, Tape, Inputs<B>)> {
-    /// Puts back the recorder of an enclosing first run, to which what was recorded belongs too.
-    struct Restore(Option<Recorder>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let inner = RECORDER.replace(self.0.take());
-            RECORDER.with_borrow_mut(|outer| {
-                if let (Some(outer), Some(inner)) = (outer, inner) {
-                    outer.tape.ids.extend(inner.tape.ids);
-                    outer.tape.steps.extend(inner.tape.steps);
-                    outer.tape.draws.extend(inner.tape.draws);
-                }
-            });
-        }
-    }
     let used = Box::new(IdMap::<Shared<GraphNode<B>>>::default());
     let recorder = Recorder { tape: Tape::default(), used };
-    let _restore = Restore(RECORDER.replace(Some(recorder)));
+    let mut outer = RECORDER.replace(Some(recorder));
+    // What was recorded belongs to an enclosing first run, too.
+    let _restore = OnDrop(move || {
+        let inner = RECORDER.replace(outer.take());
+        RECORDER.with_borrow_mut(|outer| {
+            if let (Some(outer), Some(inner)) = (outer, inner) {
+                outer.tape.ids.extend(inner.tape.ids);
+                outer.tape.steps.extend(inner.tape.steps);
+                outer.tape.draws.extend(inner.tape.draws);
+            }
+        });
+    });
     let result = with_flags(FIRST_RUN | TAPED, 0, f)?;
     let (tape, mut used) = RECORDER.with_borrow_mut(|recorder| {
         let Some(recorder) = recorder else { return Default::default() };
@@ -164,17 +162,14 @@ pub(crate) fn note<B: Backend>(inputs: &Inputs<B>) {
 /// Runs `f` recorded, with the ids and draws of the tape. Returns with its result what it took, and the
 /// first step that differs from the tape's, in words.
 pub(crate) fn replay<R>(tape: &Tape, f: impl FnOnce() -> R) -> (R, Counts, Option<String>) {
-    struct Restore(Option<Recorder>, Option<Player>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            RECORDER.set(self.0.take());
-            PLAYER.set(self.1.take());
-        }
-    }
     let Tape { ids, steps, draws } = tape.clone();
     let (ids, steps, draws) = (ids.into_iter().flatten(), steps.into_iter(), draws.into_iter());
     let player = Player { ids, steps, draws, taken: Counts::default(), difference: None };
-    let _restore = Restore(RECORDER.take(), PLAYER.replace(Some(player)));
+    let mut outer = (RECORDER.take(), PLAYER.replace(Some(player)));
+    let _restore = OnDrop(move || {
+        RECORDER.set(outer.0.take());
+        PLAYER.set(outer.1.take());
+    });
     let result = with_flags(RECORDING | REPLAY | TAPED, FIRST_RUN, f);
     let (taken, difference) = PLAYER.with_borrow_mut(|player| {
         player.as_mut().map(|p| (p.taken, p.difference.take())).unwrap_or_default()

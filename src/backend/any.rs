@@ -49,6 +49,7 @@ use crate::ops::{
     BinaryOp, CompareOp, Extremum, FusedOp, NumberTest, OrderOp, ReduceOp, ScanOp, TernaryOp,
     UnaryOp, UpdateOp,
 };
+use crate::runtime::on_drop::OnDrop;
 use crate::shape::Shape;
 use crate::{CpuBackend, ReferenceBackend};
 
@@ -190,13 +191,8 @@ impl AnyBackend {
 
     /// Runs `f` with another device for new tensors, in this thread.
     pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
-        struct Restore(Option<Device>);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                HERE.set(self.0);
-            }
-        }
-        let _restore = Restore(HERE.replace(Some(device)));
+        let outer = HERE.replace(Some(device));
+        let _restore = OnDrop(|| HERE.set(outer));
         f()
     }
 

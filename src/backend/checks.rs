@@ -2,6 +2,8 @@
 
 mod fused;
 
+pub(crate) use fused::check_groups;
+
 use super::{Arg, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

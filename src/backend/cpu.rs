@@ -40,7 +40,6 @@ mod written;
 pub(super) use elementwise::simd_op;
 pub use tensor::CpuTensor;
 use tensor::Output;
-use written::Written;
 
 use super::{Arg, Backend, Reducer, Results, TensorData};
 use crate::dtype::{DType, HostData, IS_LITTLE_ENDIAN, Scalar};

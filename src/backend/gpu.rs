@@ -24,21 +24,19 @@ mod kernel;
 mod parts;
 mod plan;
 mod shader;
+mod tensor;
 #[cfg(all(feature = "metal", feature = "testing"))]
 pub mod testing;
 
-use std::fmt::Debug;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bytemuck::Zeroable;
 use smallvec::SmallVec;
 
 use crate::backend::{
     Arg, Backend, Results, TensorData, check_arithmetic, check_dtype, check_indices, check_len,
     check_same_shape, check_update, common, joined_shape, no_tensor,
 };
-use crate::dtype::{DType, Element, HostData, Scalar, for_dtype};
+use crate::dtype::{DType, HostData, Scalar, for_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{
@@ -46,46 +44,19 @@ use crate::ops::{
 };
 use crate::shape::Shape;
 pub use device::{Context, Statistics};
-use device::{Fault, Storage};
 #[cfg(feature = "metal")]
 pub use driver::metal::MetalDriver;
 #[cfg(feature = "wgpu")]
 pub use driver::wgpu::WgpuDriver;
 pub use driver::{Capabilities, Driver, Failure};
 use index::{add_at, check_entries, fault_of};
-use kernel::Kernel;
 use plan::elementwise::{Function, Operand};
+use plan::index::{copy_into, gather as plan_gather};
 use plan::update::Update;
-use plan::{Plan, index as places};
 pub use shader::Module;
 use shader::Store;
-
-/// The backend of GPUs, by a driver. See the [module's page](self).
-pub struct Gpu<D: Driver>(PhantomData<fn() -> D>);
-
-impl<D: Driver> Clone for Gpu<D> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<D: Driver> Copy for Gpu<D> {}
-
-impl<D: Driver> Gpu<D> {
-    /// The device of this process, opened at the first call.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if there is none.
-    pub fn device() -> Result<&'static Context<D>> {
-        D::device()
-    }
-}
-
-impl<D: Driver> Debug for Gpu<D> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(D::NAME)
-    }
-}
+pub use tensor::{Gpu, GpuTensor};
+use tensor::{View, contiguous, elementwise, from_start, make_writable, run, values_of};
 
 /// The GPU by wgpu: Vulkan and DX12.
 #[cfg(feature = "wgpu")]
@@ -99,140 +70,6 @@ pub type MetalBackend = Gpu<MetalDriver<driver::metal::objc::Objc>>;
 compile_error!(
     "the feature `metal` of swath is for Apple's systems; elsewhere there is the feature `wgpu`"
 );
-
-/// A tensor on the device of a driver. It is one pointer, because ops pass operands and results on several times.
-#[derive(Debug)]
-pub struct GpuTensor<D: Driver>(Arc<View<D>>);
-
-#[derive(Debug)]
-struct View<D: Driver> {
-    storage: Arc<Storage<D>>,
-    layout: Layout,
-    dtype: DType,
-}
-
-impl<D: Driver> Clone for GpuTensor<D> {
-    fn clone(&self) -> Self {
-        GpuTensor(Arc::clone(&self.0))
-    }
-}
-
-impl<D: Driver> TensorData for GpuTensor<D> {
-    fn layout(&self) -> &Layout {
-        &self.0.layout
-    }
-
-    fn dtype(&self) -> DType {
-        self.0.dtype
-    }
-}
-
-/// Bytes of a buffer for this many elements: whole words.
-fn bytes_of(dtype: DType, numel: usize) -> usize {
-    numel.saturating_mul(dtype.size()).next_multiple_of(4)
-}
-
-impl<D: Driver> GpuTensor<D> {
-    /// A contiguous tensor of any content.
-    fn new(op: &'static str, shape: &Shape, dtype: DType) -> Result<Self> {
-        let bytes = bytes_of(dtype, shape.numel());
-        let storage = D::device()?.allocate(op, shape, bytes)?;
-        Ok(GpuTensor(Arc::new(View { storage, layout: Layout::contiguous(*shape), dtype })))
-    }
-
-    fn store(&self, op: &'static str) -> Result<Store> {
-        Store::of(op, D::NAME, self.0.dtype)
-    }
-
-    fn with_layout(&self, layout: Layout) -> Self {
-        let View { ref storage, dtype, .. } = *self.0;
-        GpuTensor(Arc::new(View { storage: Arc::clone(storage), layout, dtype }))
-    }
-}
-
-/// Runs a plan that reads the operands and writes to the results, in the order of their bindings.
-fn run<D: Driver>(
-    op: &'static str,
-    plan: Plan<impl Into<Kernel>>,
-    operands: &[&GpuTensor<D>],
-    results: &[&GpuTensor<D>],
-    fault: Option<Fault<D>>,
-) -> Result<()> {
-    if results.iter().all(|x| x.0.layout.numel() == 0) {
-        return Ok(());
-    }
-    let Plan { kernel, words, grid } = plan;
-    let read: SmallVec<[&Storage<D>; 5]> = operands.iter().map(|x| &*x.0.storage).collect();
-    let written: SmallVec<[&Storage<D>; 4]> = results.iter().map(|x| &*x.0.storage).collect();
-    D::device()?.run(op, Plan { kernel: kernel.into(), words, grid }, &read, &written, fault)
-}
-
-/// Computes an element-wise function of operands of one shape.
-fn elementwise<D: Driver>(
-    op: &'static str,
-    function: Function,
-    dtype: DType,
-    operands: &[&Arg<'_, GpuTensor<D>>],
-) -> Result<GpuTensor<D>> {
-    let first = operands.iter().find_map(|x| x.tensor()).ok_or_else(|| no_tensor(op))?;
-    let shape = *first.shape();
-    if !function.is_defined() {
-        return Err(Error::UnsupportedDType { op, dtype: first.0.dtype, shape });
-    }
-    let out = GpuTensor::new(op, &shape, dtype)?;
-    // A number needs no buffer, but its binding does.
-    let tensors = operands.iter().map(|x| x.tensor().unwrap_or(first).clone());
-    let mut tensors: SmallVec<[GpuTensor<D>; 3]> = tensors.collect();
-    let numbers = operands.iter().map(|x| match x {
-        Arg::Scalar(number) => Some(*number),
-        Arg::Ref(_) | Arg::Owned(_) => None,
-    });
-    let numbers: SmallVec<[Option<Scalar>; 3]> = numbers.collect();
-    let plan = loop {
-        let described = tensors.iter().zip(&numbers).map(|(x, number)| match number {
-            Some(number) => Operand::Number(*number),
-            None => Operand::Tensor(&x.0.layout),
-        });
-        let described: SmallVec<[Operand<'_>; 3]> = described.collect();
-        let plan = function.plan(op, &shape, &described)?;
-        drop(described);
-        if let Some(plan) = plan {
-            break plan;
-        }
-        for x in &mut tensors {
-            *x = contiguous(op, x)?;
-        }
-    };
-    let fault = function.has_faults().then_some(Fault::Division(shape));
-    let tensors: SmallVec<[&GpuTensor<D>; 3]> = tensors.iter().collect();
-    run(op, plan, &tensors, &[&out], fault)?;
-    Ok(out)
-}
-
-fn contiguous<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
-    if x.0.layout.is_contiguous() {
-        return Ok(x.clone());
-    }
-    elementwise(op, Function::Copy(x.store(op)?), x.0.dtype, &[&Arg::Ref(x)])
-}
-
-/// The tensor, contiguous and from the start of its buffer on, where kernels read that know no layout.
-fn from_start<D: Driver>(op: &'static str, x: &GpuTensor<D>) -> Result<GpuTensor<D>> {
-    match x.0.layout.offset() {
-        0 => contiguous(op, x),
-        _ => elementwise(op, Function::Copy(x.store(op)?), x.0.dtype, &[&Arg::Ref(x)]),
-    }
-}
-
-/// Copies the tensor unless it is from the start of its buffer on, contiguous, and not shared.
-fn make_writable<D: Driver>(op: &'static str, x: &mut GpuTensor<D>) -> Result<()> {
-    let is_shared = Arc::strong_count(&x.0).max(Arc::strong_count(&x.0.storage)) > 1;
-    if x.0.layout.offset() == 0 && x.0.layout.is_contiguous() && !is_shared {
-        return Ok(());
-    }
-    *x = elementwise(op, Function::Copy(x.store(op)?), x.0.dtype, &[&Arg::Ref(x)])?;
-    Ok(())
-}
 
 impl<D: Driver> Backend for Gpu<D> {
     type Tensor = GpuTensor<D>;
@@ -267,7 +104,7 @@ impl<D: Driver> Backend for Gpu<D> {
         let function = Function::Fill(Store::of(op, D::NAME, dtype)?);
         shape.validate(op)?;
         let out = GpuTensor::new(op, &shape, dtype)?;
-        if let Some(plan) = function.plan(op, &shape, &[Operand::Number(value)])? {
+        if let Some(plan) = function.plan(op, &shape, &[Operand::Number(value)], None)? {
             run(op, plan, &[], &[&out], None)?;
         }
         Ok(out)
@@ -400,10 +237,10 @@ impl<D: Driver> Backend for Gpu<D> {
         check_entries(op, x, axis, index)?;
         let out = GpuTensor::new(op, index.shape(), x.0.dtype)?;
         let (mut x, mut index) = (x.clone(), index.clone());
-        let plan = match places::gather(x.store(op)?, &x.0.layout, axis, &index.0.layout) {
+        let plan = match plan_gather(x.store(op)?, &x.0.layout, axis, &index.0.layout) {
             Err(Error::TooManyAxes { .. }) => {
                 (x, index) = (contiguous(op, &x)?, contiguous(op, &index)?);
-                places::gather(x.store(op)?, &x.0.layout, axis, &index.0.layout)?
+                plan_gather(x.store(op)?, &x.0.layout, axis, &index.0.layout)?
             }
             plan => plan?,
         };
@@ -479,22 +316,11 @@ impl<D: Driver> Backend for Gpu<D> {
         for x in tensors {
             let len = x.shape().dim(axis);
             if x.numel() > 0 {
-                let place = out.0.layout.narrow(op, axis, start, len)?;
-                run(op, places::place(op, store, &x.0.layout, &place)?, &[x], &[&out], None)?;
+                let part = out.0.layout.narrow(op, axis, start, len)?;
+                run(op, copy_into(op, store, &x.0.layout, &part)?, &[x], &[&out], None)?;
             }
             start += len;
         }
         Ok(out)
     }
-}
-
-/// The values of a contiguous tensor, copied once. What lies before them is read with them.
-fn values_of<D: Driver, T: Element>(op: &'static str, x: &GpuTensor<D>) -> Result<HostData> {
-    let start = x.0.layout.offset();
-    let end = start + x.numel();
-    let mut stored = vec![T::Stored::zeroed(); bytes_of(T::DTYPE, end).max(4) / T::DTYPE.size()];
-    D::device()?.download(op, &x.0.storage, bytemuck::cast_slice_mut(&mut stored))?;
-    stored.truncate(end);
-    stored.drain(..start);
-    Ok(T::into_host(stored.into_iter().map(T::from_stored).collect()))
 }

@@ -72,13 +72,13 @@ pub struct Reducer<T> {
     pub(crate) run: fn(ReduceOp, &T, &[usize]) -> Result<T>,
 }
 
-/// Checks axes and dtype, reduces, and removes the reduced axes unless `keepdims`.
+/// Checks axes and dtype, reduces, and removes the reduced axes unless `keepdims`. Returns the axes too, sorted.
 pub(crate) fn reduce_axes<B: Backend>(
     reducer: Reducer<B::Tensor>,
     x: &B::Tensor,
     axes: Option<&[usize]>,
     keepdims: bool,
-) -> Result<B::Tensor> {
+) -> Result<(B::Tensor, AxisSet)> {
     let Reducer { op, run } = reducer;
     let (name, shape) = (op.name(), *x.shape());
     reduced_dtype(op, x.dtype(), shape)?;
@@ -88,9 +88,9 @@ pub(crate) fn reduce_axes<B: Backend>(
     }
     let out = run(op, x, &axes)?;
     if keepdims || axes.is_empty() {
-        return Ok(out);
+        return Ok((out, axes));
     }
-    B::reshape(&out, shape.reduced(&axes, false))
+    Ok((B::reshape(&out, shape.reduced(&axes, false))?, axes))
 }
 
 /// Permutes the axes of a layout into the order of `axes`; `None` swaps the last two.

@@ -20,8 +20,6 @@ pub enum Path {
     EmbeddedPacked,
     /// The BLAS library, one call per tile.
     Provider,
-    /// The BLAS library, several products per call.
-    ProviderBatch,
 }
 
 impl fmt::Display for Path {
@@ -31,7 +29,6 @@ impl fmt::Display for Path {
             Path::EmbeddedAlongK(path) => format!("embedded, along k, {path}"),
             Path::EmbeddedPacked => "embedded, right side packed".to_owned(),
             Path::Provider => "provider".to_owned(),
-            Path::ProviderBatch => "provider, batched".to_owned(),
         })
     }
 }
@@ -39,7 +36,7 @@ impl fmt::Display for Path {
 impl Path {
     /// True if the BLAS library computed the product.
     pub fn is_provider(self) -> bool {
-        matches!(self, Path::Provider | Path::ProviderBatch)
+        self == Path::Provider
     }
 }
 

@@ -300,7 +300,7 @@ impl DataParallel {
             let data = batch.part(rows.clone())?;
             let weight = rows.len() as f64;
             let micro = MicroBatch { index, rows, data, stream };
-            let (outcome, mut gradients) = with_micro_batch(index as u64, || {
+            let (outcome, gradients) = with_micro_batch(index as u64, || {
                 let outcome = f(model, micro).map_err(|error| locate(model, error))?;
                 let outcome: Outcome<B> = outcome.into();
                 let gradients = outcome.loss.backward()?;
@@ -308,32 +308,14 @@ impl DataParallel {
             })?;
 
             let after = buffers(model);
-            let differs = |i: &usize| !is_same(&before[*i].1, &after[*i].1);
-            let now: Vec<usize> = (0..before.len()).filter(differs).collect();
-            let changed = changed.get_or_insert(now.clone());
-            if let Some(i) = (0..before.len()).find(|i| now.contains(i) != changed.contains(i)) {
-                let path = &before[i].0;
-                let reason = format!(
-                    "the buffer `{path}` changed in some micro-batches only: compare {index} with those before it"
-                );
-                return Err(Error::InvalidArgument { op, reason });
-            }
-            let mut leaf = Leaf::new();
-            for (_, x) in parameters {
-                let gradient = gradients.remove(x).map_or_else(|| x.detach().zeros_like(), Ok)?;
-                leaf.push(host(gradient)?);
-            }
-            for &i in changed.iter() {
-                leaf.push(host(after[i].1.clone())?);
-            }
+            let changed = changed_alike(op, index, (before, &after), &mut changed)?;
             let loss = B::item(outcome.loss.data())?.to_f64();
             let metrics = [&[loss], outcome.metrics.as_slice()].concat();
-            leaf.push(Tensor::from_slice(&metrics, metrics.len())?);
+            let buffers = changed.iter().map(|&i| &after[i].1);
+            let mut leaf = leaf_of(parameters, gradients, buffers, &metrics)?;
             if is_weighted {
-                leaf = leaf
-                    .into_iter()
-                    .map(|x| reduce::scaled(x, BinaryOp::Mul, weight))
-                    .collect::<Result<_>>()?;
+                let scaled = |x| reduce::scaled(x, BinaryOp::Mul, weight);
+                leaf = leaf.into_iter().map(scaled).collect::<Result<_>>()?;
             }
             let layout: Vec<_> = leaf.iter().map(|x| (x.dtype(), *x.shape())).collect();
             let metrics = Shape::from(metrics.len());
@@ -417,4 +399,43 @@ fn is_same<B: Backend>(a: &Tensor<B>, b: &Tensor<B>) -> bool {
             _ => false,
         },
     }
+}
+
+/// What a micro-batch adds to the tree: gradients, changed buffers, then loss and metrics.
+fn leaf_of<'a, B: Backend>(
+    parameters: &[Named<B>],
+    mut gradients: Gradients<B>,
+    buffers: impl Iterator<Item = &'a Tensor<B>>,
+    metrics: &[f64],
+) -> Result<Leaf> {
+    let mut leaf = Leaf::new();
+    for (_, x) in parameters {
+        let gradient = gradients.remove(x).map_or_else(|| x.detach().zeros_like(), Ok)?;
+        leaf.push(host(gradient)?);
+    }
+    for buffer in buffers {
+        leaf.push(host(buffer.clone())?);
+    }
+    leaf.push(Tensor::from_slice(metrics, metrics.len())?);
+    Ok(leaf)
+}
+
+/// The buffers that a micro-batch has changed. `expected` is what the first one changed.
+fn changed_alike<'a, B: Backend>(
+    op: &'static str,
+    index: usize,
+    (before, after): (&[Named<B>], &[Named<B>]),
+    expected: &'a mut Option<Vec<usize>>,
+) -> Result<&'a [usize]> {
+    let differs = |i: &usize| !is_same(&before[*i].1, &after[*i].1);
+    let now: Vec<usize> = (0..before.len()).filter(differs).collect();
+    let expected = expected.get_or_insert_with(|| now.clone());
+    if let Some(i) = (0..before.len()).find(|i| now.contains(i) != expected.contains(i)) {
+        let path = &before[i].0;
+        let reason = format!(
+            "the buffer `{path}` changed in some micro-batches only: compare {index} with those before it"
+        );
+        return Err(Error::InvalidArgument { op, reason });
+    }
+    Ok(expected)
 }

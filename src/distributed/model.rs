@@ -1,6 +1,6 @@
 //! The tensors of a model, in the order of their exchange.
 
-use crate::autodiff::gradients::{IdMap, IdSet};
+use crate::autodiff::ids::{IdMap, IdSet};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::nn::{Kind, Visit, for_each_tensor, for_each_tensor_mut};

@@ -4,7 +4,7 @@
 //! mark in clones; but operations on it are not recorded.
 
 use super::{Kind, Visit, for_each_tensor_mut};
-use crate::autodiff::gradients::{IdMap, IdSet};
+use crate::autodiff::ids::{IdMap, IdSet};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::shape::Shape;

@@ -98,7 +98,7 @@ pub fn locate<B: Backend>(part: &(impl Visit<B> + ?Sized), error: Error) -> Erro
     error
 }
 
-/// The path of a part; of one that is at several places, the path that all have in common.
+/// The path of a part. A part that is used several times has the path that all its uses have in common.
 fn path_of<B: Backend>(model: &(impl Visit<B> + ?Sized), id: PartId) -> Option<String> {
     struct Find {
         id: PartId,

@@ -1,7 +1,7 @@
 //! [`clip_grad_norm`], [`clip_grad_norm_with`].
 
 use crate::autodiff::Gradients;
-use crate::autodiff::gradients::IdSet;
+use crate::autodiff::ids::IdSet;
 use crate::autodiff::scratch;
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::DType;

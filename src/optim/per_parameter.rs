@@ -13,12 +13,13 @@
 //! 2. Steps after the first allocate nothing if the backend has a kernel: slots are found by `&str`
 //!    and collections are kept between steps.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
 use crate::autodiff::Gradients;
-use crate::autodiff::gradients::{IdMap, IdSet};
+use crate::autodiff::ids::{IdMap, IdSet};
 use crate::autodiff::{no_grad, scratch};
 use crate::backend::cpu::CpuBackend;
 use crate::backend::{Backend, TensorData};
@@ -279,20 +280,7 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
         let op = self.update.name();
         let invalid = |reason: String| Error::InvalidArgument { op, reason };
         let names = self.update.state();
-        let is_known = |name: &str| match name.rsplit_once('.') {
-            Some((_, entry)) => entry == STEP || names.contains(&entry),
-            None => name == LEARNING_RATE,
-        };
-        let mut entries: BTreeMap<String, Tensor<B>> = BTreeMap::new();
-        for (name, x) in state {
-            if entries.contains_key(&name) {
-                return Err(invalid(format!("`{name}` appears twice")));
-            }
-            entries.insert(name, x);
-        }
-        if let Some(name) = entries.keys().find(|name| !is_known(name)) {
-            return Err(invalid(format!("unknown entry `{name}`")));
-        }
+        let mut entries = entries_of(op, state, names)?;
         let paths: BTreeSet<String> = entries
             .keys()
             .filter_map(|name| name.rsplit_once('.'))
@@ -339,4 +327,29 @@ impl<U: Update<B>, B: Backend> Optimizer<B> for PerParameter<U, B> {
         self.learning_rate = rate;
         Ok(())
     }
+}
+
+/// Returns the entries of a state by name. Fails if one occurs twice, or is unknown to an optimizer that keeps `names` for
+/// each parameter.
+fn entries_of<B: Backend>(
+    op: &'static str,
+    state: Vec<(String, Tensor<B>)>,
+    names: &[&str],
+) -> Result<BTreeMap<String, Tensor<B>>> {
+    let invalid = |reason: String| Err(Error::InvalidArgument { op, reason });
+    let mut entries = BTreeMap::new();
+    for (name, x) in state {
+        let is_known = match name.rsplit_once('.') {
+            Some((_, entry)) => entry == STEP || names.contains(&entry),
+            None => name == LEARNING_RATE,
+        };
+        match entries.entry(name) {
+            Entry::Occupied(entry) => return invalid(format!("`{}` appears twice", entry.key())),
+            Entry::Vacant(entry) if !is_known => {
+                return invalid(format!("unknown entry `{}`", entry.key()));
+            }
+            Entry::Vacant(entry) => entry.insert(x),
+        };
+    }
+    Ok(entries)
 }

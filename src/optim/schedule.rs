@@ -89,7 +89,7 @@ pub struct WarmupSchedule<S> {
 }
 
 impl<S: Schedule> WarmupSchedule<S> {
-    /// Creates a schedule whose rates optimizers accept if they accept all of `then`, of which the first is checked.
+    /// Creates a schedule whose rates optimizers accept if they accept those of `then`. Only the first of `then` is checked.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless the first rate of `then` is

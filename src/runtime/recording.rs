@@ -3,6 +3,8 @@
 
 use std::cell::Cell;
 
+use super::on_drop::OnDrop;
+
 /// Operations on tracked tensors are recorded.
 pub(crate) const RECORDING: u8 = 1;
 /// Results are tracked, but nothing is kept for them: the first run of a checkpointed function.
@@ -31,13 +33,8 @@ pub(crate) fn is_recording() -> bool {
 /// Runs `f` on this thread with the flags of `set` and without those of `cleared`, and then restores the mode,
 /// also after a panic.
 pub(crate) fn with_flags<R>(set: u8, cleared: u8, f: impl FnOnce() -> R) -> R {
-    struct Restore(u8);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            MODE.set(self.0);
-        }
-    }
-    let _restore = Restore(MODE.replace(MODE.get() & !cleared | set));
+    let outer = MODE.replace(MODE.get() & !cleared | set);
+    let _restore = OnDrop(|| MODE.set(outer));
     f()
 }
 
@@ -60,12 +57,7 @@ pub(crate) fn micro_batch() -> u64 {
 
 /// Runs `f` on this thread for a micro-batch.
 pub(crate) fn with_micro_batch<R>(index: u64, f: impl FnOnce() -> R) -> R {
-    struct Restore(u64);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            MICRO_BATCH.set(self.0);
-        }
-    }
-    let _restore = Restore(MICRO_BATCH.replace(index));
+    let outer = MICRO_BATCH.replace(index);
+    let _restore = OnDrop(|| MICRO_BATCH.set(outer));
     f()
 }

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::broadcast_shape_for;
 
-use super::Tensor;
+use super::base::Tensor;
 use super::operators::{Input, Operand};
 
 impl<B: Backend> Tensor<B> {

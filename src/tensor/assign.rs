@@ -8,7 +8,7 @@ use crate::error::{Error, Result, reserved};
 use crate::layout::SliceItem;
 use crate::shape::{Axis, AxisSet, Shape, broadcast_shape_for};
 
-use super::Tensor;
+use super::base::Tensor;
 use super::index::expand_index;
 use super::operators::{Input, Operand};
 
@@ -281,8 +281,8 @@ impl<B: Backend> Tensor<B> {
     ///
     /// ```
     /// use swath::prelude::*;
-    /// let places = tensor![[0.0, 5.0], [6.0, 0.0]].nonzero()?;
-    /// assert_eq!((places.dims(), places.to_vec::<i64>()?), (&[2, 2][..], vec![0, 1, 1, 0]));
+    /// let positions = tensor![[0.0, 5.0], [6.0, 0.0]].nonzero()?;
+    /// assert_eq!((positions.dims(), positions.to_vec::<i64>()?), (&[2, 2][..], vec![0, 1, 1, 0]));
     /// # Ok::<(), Error>(())
     /// ```
     ///

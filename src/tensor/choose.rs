@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::NumberTest;
 use crate::shape::{Shape, broadcast_shape_for};
 
-use super::Tensor;
+use super::base::Tensor;
 use super::elementwise::check_scalar;
 
 /// # Tests and logic

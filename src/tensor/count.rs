@@ -8,7 +8,7 @@ use crate::error::{Error, Result, reserved};
 use crate::rng::Rng;
 use crate::shape::Shape;
 
-use super::Tensor;
+use super::base::Tensor;
 
 impl<B: Backend> Tensor<B> {
     /// Counts how often each of 0, 1, … occurs among integers or booleans: `[m]`, `I64`. m is the largest element

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, reserved};
 use crate::rng::Rng;
 use crate::shape::Shape;
 
-use super::Tensor;
+use super::base::Tensor;
 use super::elementwise::check_scalar;
 
 /// # Creation

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::Tensor;
+use super::base::Tensor;
 use crate::backend::Backend;
 use crate::backend::any::{AnyBackend, AnyTensor, Device, apart};
 use crate::error::{Error, Result};

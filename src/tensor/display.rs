@@ -12,7 +12,7 @@ use crate::dtype::{DType, HostData, Scalar};
 use crate::error::Result;
 use crate::shape::{AxisSet, Shape};
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// The values; `{:.2}` chooses the number of decimals.
 impl<B: Backend> fmt::Display for Tensor<B> {

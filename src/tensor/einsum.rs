@@ -16,7 +16,7 @@ use std::borrow::Borrow;
 
 use smallvec::SmallVec;
 
-use super::Tensor;
+use super::base::Tensor;
 use super::index::borrowed;
 use crate::backend::Backend;
 use crate::error::{Error, Result};

@@ -53,7 +53,7 @@ use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 use crate::runtime::recording::with_recording;
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// Runs the backend's kernel of a fused op; `None` if it has none.
 #[inline(always)]

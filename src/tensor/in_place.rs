@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
 use crate::shape::broadcast_shape_for;
 
-use super::Tensor;
+use super::base::Tensor;
 use super::elementwise::{check_binary, check_operands};
 use super::operators::{Input, Operand};
 

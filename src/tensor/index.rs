@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Axis, Shape};
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// # Indexing and concatenation
 ///
@@ -229,8 +229,8 @@ impl<B: Backend> Tensor<B> {
 }
 
 impl<B: Backend> Tensor<B> {
-    /// The axis, and the index as `I64`, of an operation that writes the elements of `source` to the places that an index
-    /// names. Fails unless index and source have one shape, the source this tensor's dtype.
+    /// Checks an operation that writes the elements of `source` to the positions that an index names: index and source
+    /// must have one shape, the source this tensor's dtype. Returns the axis, and the index as `I64`.
     pub(super) fn check_targets(
         &self,
         op: &'static str,

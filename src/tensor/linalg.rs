@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ops::BinaryOp;
 use crate::shape::{Axis, AxisSet, MAX_RANK, Shape, broadcast_shape_for};
 
-use super::Tensor;
+use super::base::Tensor;
 use super::einsum::contract::{Factor, contract};
 use super::einsum::equation::{Label, Labels};
 

@@ -12,8 +12,9 @@ use crate::error::{Error, Result, reserved};
 use crate::layout::AxisPart;
 use crate::shape::{Axes, Axis, AxisSet, Shape};
 
+use super::base::Tensor;
 use super::index::borrowed;
-use super::{PadMode, Tensor};
+use super::pad::PadMode;
 
 /// Extents of the parts of [`Tensor::split`]: `2`, `[1, 3]`, a vector or a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]

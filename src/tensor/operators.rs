@@ -18,7 +18,7 @@ use crate::ops::{BinaryOp, UnaryOp};
 use crate::runtime::shared::Shared;
 use crate::shape::Shape;
 
-use super::Tensor;
+use super::base::Tensor;
 use super::elementwise::check_scalar;
 
 /// An operand of an element-wise operation beside a tensor: `Tensor`, `&Tensor` or a number, of any of Rust's integer and

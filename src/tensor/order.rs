@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::ops::OrderOp;
 use crate::shape::{Axis, AxisSet};
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// How [`Tensor::quantiles`] computes a quantile between two elements, as in NumPy.
 ///
@@ -28,6 +28,23 @@ pub enum QuantileMethod {
     Nearest,
     /// The mean of the two elements around the position.
     Midpoint,
+}
+
+impl QuantileMethod {
+    /// The indices of the elements that a position lies between, and the weight of the upper one.
+    fn around(self, position: f64) -> (i64, i64, f64) {
+        let (lower, upper) = (position.floor() as i64, position.ceil() as i64);
+        match self {
+            QuantileMethod::Linear => (lower, upper, position - position.floor()),
+            QuantileMethod::Midpoint => (lower, upper, 0.5),
+            QuantileMethod::Lower => (lower, lower, 0.0),
+            QuantileMethod::Higher => (upper, upper, 0.0),
+            QuantileMethod::Nearest => {
+                let nearest = position.round_ties_even() as i64;
+                (nearest, nearest, 0.0)
+            }
+        }
+    }
 }
 
 /// A full ascending sort.
@@ -261,21 +278,7 @@ impl<B: Backend> Tensor<B> {
                 _ => Err(Error::EmptyReduction { op, shape }),
             };
         };
-        // The elements around each position, and the weight of the upper one.
-        let around = |&q: &f64| {
-            let position = q * last as f64;
-            let (lower, upper) = (position.floor() as i64, position.ceil() as i64);
-            match method {
-                QuantileMethod::Linear => (lower, upper, position - position.floor()),
-                QuantileMethod::Midpoint => (lower, upper, 0.5),
-                QuantileMethod::Lower => (lower, lower, 0.0),
-                QuantileMethod::Higher => (upper, upper, 0.0),
-                QuantileMethod::Nearest => {
-                    let nearest = position.round_ties_even() as i64;
-                    (nearest, nearest, 0.0)
-                }
-            }
-        };
+        let around = |&q: &f64| method.around(q * last as f64);
         let positions: SmallVec<[(i64, i64, f64); 4]> = qs.iter().map(around).collect();
         let (sorted, order) = B::order(ASCENDING, x.data(), axis).map_err(|e| e.named(op))?;
         let (sorted, order) = (Tensor::<B>::from_data(sorted), Tensor::<B>::from_data(order));

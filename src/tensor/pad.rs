@@ -9,7 +9,7 @@ use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::layout::AxisPart;
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// Elements that [`Tensor::pad`] adds. The examples are those of `1 2 3`, with two more at each end.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use crate::backend::Arg;
 use crate::error::{Error, Result};
 use crate::shape::{Shape, broadcast_shape_for};
 
-use super::Tensor;
+use super::base::Tensor;
 use super::operators::{Input, Operand};
 
 /// # Kernels of one's own

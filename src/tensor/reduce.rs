@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::ReduceOp;
 use crate::shape::{Axes, Axis};
 
-use super::Tensor;
+use super::base::Tensor;
 
 macro_rules! reductions {
     ($($(#[$doc:meta])* $method:ident $method_axis:ident $Variant:ident;)*) => {
@@ -362,11 +362,10 @@ impl<B: Backend> Tensor<B> {
             let reason = format!("p is NaN: expected a number, for shape {}", x.shape());
             return Err(Error::InvalidArgument { op: op.name(), reason });
         }
-        let data = reduce_axes::<B>(reducer, x.data(), axes, keepdims)?;
+        let (data, axes) = reduce_axes::<B>(reducer, x.data(), axes, keepdims)?;
         if let ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::Any | ReduceOp::All = op {
             return Ok(Tensor::from_data(data));
         }
-        let axes = x.shape().resolve_axes(op.name(), axes)?;
         Ok(record(op.name(), data, &[x], |y| reduce_rule(op, x, axes, y)))
     }
 
@@ -376,8 +375,7 @@ impl<B: Backend> Tensor<B> {
         keepdims: bool,
     ) -> Result<Self> {
         let op = ReduceOp::LogSumExp;
-        let data = reduce_axes::<B>(B::reducer(op), x.data(), axes, keepdims)?;
-        let axes = x.shape().resolve_axes(op.name(), axes)?;
+        let (data, axes) = reduce_axes::<B>(B::reducer(op), x.data(), axes, keepdims)?;
         Ok(record(op.name(), data, &[x], |y| log_sum_exp_rule(x, axes, y)))
     }
 }

@@ -5,7 +5,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-use super::Tensor;
+use super::base::Tensor;
 use super::fused::pool::check_image_axes;
 
 /// How [`Tensor::interpolate`] computes pixels. Names and definitions are PyTorch's.

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ops::{Extremum, ScanOp};
 use crate::shape::Axis;
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// # Cumulative sums and products
 ///

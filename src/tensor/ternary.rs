@@ -14,7 +14,7 @@ use crate::ops::{BinaryOp, TernaryOp, ternary_ops};
 use crate::runtime::recording::{DETECTING, has};
 use crate::shape::{Shape, broadcast_shape_for};
 
-use super::Tensor;
+use super::base::Tensor;
 use super::operators::{Input, Operand};
 
 macro_rules! ternary_methods {

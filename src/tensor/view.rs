@@ -10,7 +10,7 @@ use crate::layout::{Layout, SliceItem};
 use crate::ops::ReduceOp;
 use crate::shape::{Axes, Axis, AxisSet, NewShape, Shape};
 
-use super::Tensor;
+use super::base::Tensor;
 
 /// # Views and shapes
 ///
@@ -369,7 +369,7 @@ impl<B: Backend> Tensor<B> {
             return Ok(x.clone());
         }
         let summed = reduce_axes::<B>(B::reducer(ReduceOp::Sum), x.data(), Some(&axes), true);
-        let data = B::reshape(&summed.map_err(|e| e.named(op))?, shape)?;
+        let data = B::reshape(&summed.map_err(|e| e.named(op))?.0, shape)?;
         Ok(record(op, data, &[x], |_| sum_to_rule(*x.shape())))
     }
 

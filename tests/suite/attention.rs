@@ -36,6 +36,15 @@ fn merging_the_heads_copies_nothing() {
     }
 }
 
+/// One key, broadcast: a block of their scores has more elements than can be counted.
+#[test]
+fn more_keys_than_memory_are_an_error() {
+    let keys = T::ones((1, 2), DType::F32).unwrap().broadcast_to((1 << 58, 2)).unwrap();
+    let q = T::ones((3, 2), DType::F32).unwrap();
+    let error = q.scaled_dot_product_attention(&keys, &keys, Attention::default()).unwrap_err();
+    assert!(matches!(error, Error::Overflow { .. }), "{error}");
+}
+
 #[test]
 fn gradients_agree_with_finite_differences_twice() {
     let order = |order| GradCheck { order, directions: 4, ..Default::default() };

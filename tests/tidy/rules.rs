@@ -10,6 +10,8 @@ const LAYERS: &[Row] = &[
     ("src/backend/cpu/matmul.rs", "use crate::tensor::Tensor;", "crate::tensor::Tensor"),
     ("src/backend.rs", "use crate::{dtype::DType, autodiff::{self, Op}};", "crate::autodiff::Op"),
     ("src/backend/cpu.rs", "fn f(x: crate::Tensor) {}", "crate::Tensor"),
+    ("src/backend/cpu.rs", "use crate::engine::names::*;", ""),
+    ("src/backend/any.rs", "use crate::engine::names::*;", "crate::engine::names"),
     ("src/backend/cpu.rs", "fn f(x: swath::Tensor) {}", "crate::Tensor"),
     ("src/backend/cpu.rs", "use crate::prelude::*;", "crate::prelude"),
     ("src/backend/cpu.rs", "use crate::*;", "crate::*"),

@@ -1,6 +1,6 @@
 //! Functions of one, two and three tensors.
 
-use crate::{Rows, T, call, normal};
+use crate::{Rows, T, normal};
 use swath::prelude::*;
 
 type Unary = fn(&T) -> Result<T>;
@@ -47,26 +47,26 @@ fn input(name: &str, size: usize, dtype: DType) -> Result<T> {
 }
 
 fn unary(rows: &mut Rows, name: &'static str, function: Unary, size: usize, dtype: DType) {
-    rows.add("unary", format!("{name} {dtype} {size}"), move || {
-        let x = input(name, size, dtype)?;
-        call(move || function(&x))
-    });
+    let inputs = move || Ok([input(name, size, dtype)?]);
+    rows.of("unary", format!("{name} {dtype} {size}"), inputs, move |[x]| function(x));
 }
 
 fn binary(rows: &mut Rows, name: &'static str, function: Binary, size: usize, dtype: DType) {
-    rows.add("binary", format!("{name} {dtype} {size}"), move || {
-        let (a, b) = (input(name, size, dtype)?, normal(size, dtype)?);
-        call(move || function(&a, &b))
-    });
+    let inputs = move || Ok([input(name, size, dtype)?, normal(size, dtype)?]);
+    rows.of("binary", format!("{name} {dtype} {size}"), inputs, move |[a, b]| function(a, b));
 }
 
-/// A matrix and something that is broadcast to it.
-fn broadcast(rows: &mut Rows, name: &'static str, other: [usize; 2], function: Binary) {
-    rows.add("broadcast", name, move || {
-        let (a, b) = (normal((512, 512), DType::F32)?, normal((other[0], other[1]), DType::F32)?);
-        call(move || function(&a, &b))
-    });
-}
+/// Functions of a matrix of 512 × 512 and something that is broadcast to it.
+const BROADCAST: [(&str, [usize; 2], Binary); 8] = [
+    ("a + scalar", [1, 1], |a, _| a.add_scalar(0.5)),
+    ("pow(a, scalar)", [1, 1], |a, _| a.powf(1.7)),
+    ("a + [1, 1]", [1, 1], |a, b| a.add(b)),
+    ("a + row", [1, 512], |a, b| a.add(b)),
+    ("a * column", [512, 1], |a, b| a.mul(b)),
+    ("row + a", [1, 512], |a, b| b.add(a)),
+    ("a < scalar", [1, 1], |a, b| a.lt(b)),
+    ("a < column", [512, 1], |a, b| a.lt(b)),
+];
 
 pub fn rows(rows: &mut Rows) {
     for (name, function) in UNARY {
@@ -92,39 +92,33 @@ pub fn rows(rows: &mut Rows) {
         }
     }
     for dtype in [DType::I64, DType::U8] {
-        rows.add("binary", format!("add {dtype} 4096"), move || {
-            let a = normal(4096, DType::F32)?.abs()?.to_dtype(dtype)?;
-            call(move || a.add(&a))
-        });
+        let inputs = move || Ok([normal(4096, DType::F32)?.abs()?.to_dtype(dtype)?]);
+        rows.of("binary", format!("add {dtype} 4096"), inputs, |[a]| a.add(a));
     }
-    broadcast(rows, "a + scalar", [1, 1], |a, _| a.add_scalar(0.5));
-    broadcast(rows, "pow(a, scalar)", [1, 1], |a, _| a.powf(1.7));
-    broadcast(rows, "a + [1, 1]", [1, 1], |a, b| a.add(b));
-    broadcast(rows, "a + row", [1, 512], |a, b| a.add(b));
-    broadcast(rows, "a * column", [512, 1], |a, b| a.mul(b));
-    broadcast(rows, "row + a", [1, 512], |a, b| b.add(a));
-    rows.add("broadcast", "column + row", || {
-        let (a, b) = (normal((512, 1), DType::F32)?, normal((1, 512), DType::F32)?);
-        call(move || a.add(&b))
+    let of = |shape: [usize; 2]| normal(shape, DType::F32);
+    for (name, other, function) in BROADCAST {
+        let inputs = move || Ok([of([512, 512])?, of(other)?]);
+        rows.of("broadcast", name, inputs, move |[a, b]| function(a, b));
+    }
+    let inputs = move || Ok([of([512, 1])?, of([1, 512])?]);
+    rows.of("broadcast", "column + row", inputs, |[a, b]| a.add(b));
+    let inputs = move || {
+        let a = of([512, 512])?;
+        Ok([of([512, 1])?.lt(&of([1, 1])?)?, a.neg()?, a])
+    };
+    rows.of("broadcast", "where_cond by a column", inputs, |[mask, b, a]| {
+        T::where_cond(mask, a, b)
     });
-    broadcast(rows, "a < scalar", [1, 1], |a, b| a.lt(b));
-    broadcast(rows, "a < column", [512, 1], |a, b| a.lt(b));
-    rows.add("broadcast", "where_cond by a column", || {
-        let (a, b) = (normal((512, 512), DType::F32)?, normal((512, 512), DType::F32)?.neg()?);
-        let mask = normal((512, 1), DType::F32)?.lt(&normal((1, 1), DType::F32)?)?;
-        call(move || T::where_cond(&mask, &a, &b))
-    });
-    rows.add("broadcast", "exp bf16 of a column", || {
-        let a = normal((4096, 1), DType::BF16)?.expand([4096, 64])?;
-        call(move || a.exp())
-    });
+    let inputs = || Ok([normal((4096, 1), DType::BF16)?.expand([4096, 64])?]);
+    rows.of("broadcast", "exp bf16 of a column", inputs, |[a]| a.exp());
     for (name, function) in TERNARY {
         for size in [4096, 262_144] {
-            rows.add("ternary", format!("{name} f32 {size}"), move || {
-                let (a, b) =
-                    (normal(size, DType::F32)?, normal(size, DType::F32)?.affine(0.5, -1.0)?);
-                let c = normal(size, DType::F32)?.affine(0.5, 1.0)?;
-                call(move || function(&a, &b, &c))
+            let inputs = move || {
+                let x = normal(size, DType::F32)?;
+                Ok([x.affine(0.5, -1.0)?, x.affine(0.5, 1.0)?, x])
+            };
+            rows.of("ternary", format!("{name} f32 {size}"), inputs, move |[b, c, a]| {
+                function(a, b, c)
             });
         }
     }

@@ -1,24 +1,23 @@
-//! The program that `benches/ab` builds against each of the two trees: it names its rows and times them
-//! as it is asked to on standard input.
+//! The program that `benches/ab` builds against each of the two trees. It answers requests on standard input, each
+//! by a line:
 //!
 //! ```text
-//! list        a line "group<TAB>row" for each row, then "end"
-//! row K       sets row K up, and answers with the seconds that a call takes, roughly
-//! time N      calls it N times, and answers with the seconds that they took
+//! list        the rows, as "group: name" with tabs between them
+//! row K       sets row K up: roughly the seconds that a call takes
+//! time N      calls it N times: the seconds that they took
 //! ```
 //!
-//! It is limited to what both trees have in common: methods of `Tensor`, layers, optimizers, and functions
-//! of slices.
+//! It is limited to what both trees have in common: methods of `Tensor`, layers and optimizers.
 
+mod convolution;
 mod elementwise;
-mod in_place;
 mod layout;
 mod products;
 mod reductions;
 mod rowwise;
-mod slices;
 mod training;
 
+use std::fmt::Display;
 use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -29,31 +28,49 @@ type T = Tensor<CpuBackend>;
 /// Something that can be called again and again.
 type Call = Box<dyn FnMut()>;
 
-struct Row {
-    group: &'static str,
-    name: String,
-    set_up: Box<dyn Fn() -> Result<Call>>,
-}
-
-/// All rows, in the order in which they are printed.
-struct Rows(Vec<Row>);
+/// All rows, in the order in which they are printed: "group: name", and what makes the call.
+struct Rows(Vec<(String, Box<dyn Fn() -> Result<Call>>)>);
 
 impl Rows {
     fn add(
         &mut self,
-        group: &'static str,
-        name: impl Into<String>,
+        group: &str,
+        name: impl Display,
         set_up: impl Fn() -> Result<Call> + 'static,
     ) {
-        self.0.push(Row { group, name: name.into(), set_up: Box::new(set_up) });
+        self.0.push((format!("{group}: {name}"), Box::new(set_up)));
     }
-}
 
-/// A call that makes a tensor and drops it.
-fn call(function: impl Fn() -> Result<T> + 'static) -> Result<Call> {
-    Ok(Box::new(move || {
-        black_box(function().expect("shapes and dtypes fit"));
-    }))
+    /// Adds a row for a function of tensors.
+    fn of<const N: usize, R>(
+        &mut self,
+        group: &str,
+        name: impl Display,
+        inputs: impl Fn() -> Result<[T; N]> + 'static,
+        function: impl Fn(&[T; N]) -> Result<R> + Clone + 'static,
+    ) {
+        self.add(group, name, move || {
+            let (inputs, function) = (inputs()?, function.clone());
+            Ok(Box::new(move || {
+                black_box(function(&inputs).expect("shapes and dtypes fit"));
+            }))
+        });
+    }
+
+    /// Adds a row for a function, and one for it and the gradients of all inputs.
+    fn with_backward<const N: usize>(
+        &mut self,
+        group: &str,
+        name: impl Display,
+        inputs: impl Fn() -> Result<[T; N]> + Clone + 'static,
+        function: impl Fn(&[T; N]) -> Result<T> + Clone + 'static,
+    ) {
+        self.of(group, &name, inputs.clone(), function.clone());
+        let tracked = move || Ok(inputs()?.map(|x| x.requires_grad()));
+        self.of(group, format!("{name}, backward too"), tracked, move |inputs| {
+            function(inputs)?.sum(None, false)?.backward()
+        });
+    }
 }
 
 /// Normally distributed elements, the same in both trees.
@@ -86,16 +103,12 @@ fn seconds_of(call: &mut Call) -> f64 {
 fn main() -> Result<()> {
     let mut rows = Rows(Vec::new());
     elementwise::rows(&mut rows);
-    in_place::rows(&mut rows);
     layout::rows(&mut rows);
     reductions::rows(&mut rows);
     rowwise::rows(&mut rows);
     products::rows(&mut rows);
+    convolution::rows(&mut rows);
     training::rows(&mut rows);
-    // Functions of slices know no threads.
-    if swath::runtime::info().threads == 1 {
-        slices::rows(&mut rows);
-    }
 
     let mut current: Option<Call> = None;
     let mut answer = std::io::stdout();
@@ -104,14 +117,11 @@ fn main() -> Result<()> {
         let (word, number) = request.split_once(' ').unwrap_or((&request, "0"));
         let number: usize = number.parse().expect("a number after the word");
         let reply = match word {
-            "list" => {
-                let lines = rows.0.iter().map(|row| format!("{}\t{}\n", row.group, row.name));
-                lines.collect::<String>() + "end"
-            }
+            "list" => rows.0.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join("\t"),
             "row" => {
                 // The last row's memory first, so that there is never that of two.
                 drop(current.take());
-                let mut call = (rows.0[number].set_up)()?;
+                let mut call = (rows.0[number].1)()?;
                 let seconds = seconds_of(&mut call);
                 current = Some(call);
                 format!("{seconds:e}")

@@ -1,6 +1,6 @@
 //! Products of matrices. NT: B is stored transposed, as weights of a linear layer are.
 
-use crate::{Rows, call, normal};
+use crate::{Rows, normal};
 use swath::prelude::*;
 
 fn product(rows: &mut Rows, shape: [usize; 3], batch: usize, transposed: bool, dtype: DType) {
@@ -8,18 +8,15 @@ fn product(rows: &mut Rows, shape: [usize; 3], batch: usize, transposed: bool, d
     let stored = if transposed { "NT" } else { "NN" };
     let size = if m == k && k == n { format!("{m}") } else { format!("{m}x{k}x{n}") };
     let times = if batch > 1 { format!("{batch} times ") } else { String::new() };
-    rows.add("products", format!("{stored} {dtype} {times}{size}"), move || {
-        let (mut a, b) = (normal((batch, m, k), dtype)?, [batch, n, k]);
-        let mut b = if transposed {
-            normal(b, dtype)?.swap_axes(1, 2)?
-        } else {
-            normal((batch, k, n), dtype)?
+    let inputs = move || {
+        let a = normal((batch, m, k), dtype)?;
+        let b = match transposed {
+            true => normal((batch, n, k), dtype)?.swap_axes(1, 2)?,
+            false => normal((batch, k, n), dtype)?,
         };
-        if batch == 1 {
-            (a, b) = (a.squeeze(0)?, b.squeeze(0)?);
-        }
-        call(move || a.matmul(&b))
-    });
+        if batch == 1 { Ok([a.squeeze(0)?, b.squeeze(0)?]) } else { Ok([a, b]) }
+    };
+    rows.of("products", format!("{stored} {dtype} {times}{size}"), inputs, |[a, b]| a.matmul(b));
 }
 
 pub fn rows(rows: &mut Rows) {
@@ -42,9 +39,11 @@ pub fn rows(rows: &mut Rows) {
     product(rows, [1, 1024, 4096], 1, true, DType::F64);
     product(rows, [1, 1024, 4096], 1, true, DType::BF16);
     product(rows, [2048, 128, 512], 1, true, DType::F32);
-    rows.add("products", "linear with gelu 256x512x512", || {
-        let (x, w) = (normal((256, 512), DType::F32)?, normal((512, 512), DType::F32)?);
-        let bias = normal(512, DType::F32)?;
-        call(move || x.linear_activation(&w, Some(&bias), nn::Activation::Gelu))
+    let inputs = || {
+        let [x, w] = [(256, 512), (512, 512)].map(|shape| normal(shape, DType::F32));
+        Ok([x?, w?, normal(512, DType::F32)?])
+    };
+    rows.of("products", "linear with gelu 256x512x512", inputs, |[x, w, bias]| {
+        x.linear_activation(w, Some(bias), nn::Activation::Gelu)
     });
 }

@@ -1,6 +1,6 @@
 //! Reductions and running sums, over everything, the first, a middle and the last axis.
 
-use crate::{Rows, T, call, normal};
+use crate::{Rows, T, normal};
 use swath::prelude::*;
 
 type Reduction = fn(&T) -> Result<T>;
@@ -48,7 +48,7 @@ const CASES: [(&str, &[usize], Reduction); 34] = [
 ];
 
 fn add(rows: &mut Rows, name: &str, shape: &'static [usize], dtype: DType, function: Reduction) {
-    rows.add("reductions", format!("{name} {dtype} {shape:?}"), move || {
+    let inputs = move || {
         // Small numbers of both signs, and not all of them 0 where they are whole.
         let x = normal(shape, DType::F32)?;
         let x = match dtype {
@@ -57,8 +57,9 @@ fn add(rows: &mut Rows, name: &str, shape: &'static [usize], dtype: DType, funct
             DType::I64 => x.mul_scalar(20.0)?.to_dtype(dtype)?,
             _ => x.to_dtype(dtype)?,
         };
-        call(move || function(&x))
-    });
+        Ok([x])
+    };
+    rows.of("reductions", format!("{name} {dtype} {shape:?}"), inputs, move |[x]| function(x));
 }
 
 pub fn rows(rows: &mut Rows) {

@@ -1,40 +1,24 @@
 //! Functions of whole rows, forward and with their gradients.
 
-use crate::{Call, Rows, T, call, normal};
-use std::hint::black_box;
+use crate::{Rows, T, normal};
 use swath::prelude::*;
 
 const SQUARE: &[usize] = &[1024, 1024];
 const SHORT: &[usize] = &[16_384, 16];
 
-/// The backward pass too: the gradients of a sum of the result's elements.
-fn backward(function: impl Fn() -> Result<T> + 'static) -> Result<Call> {
-    Ok(Box::new(move || {
-        let gradients = function().and_then(|y| y.sum(None, false)?.backward());
-        black_box(gradients.expect("the result depends on a variable"));
-    }))
-}
-
-fn classes(count: usize, of: usize) -> Result<T> {
-    T::from_vec((0..count).map(|i| (i * 7919 % of) as i64).collect(), count)
+fn classes(count: usize, of: usize) -> T {
+    let ids = (0..count).map(|i| (i * 7919 % of) as i64).collect();
+    T::from_vec(ids, count).expect("as many as the shape has")
 }
 
 fn attention(rows: &mut Rows, shape: &'static [usize], causal: bool) {
     let name = format!("attention {shape:?}{}", if causal { " causal" } else { "" });
-    let inputs = move || -> Result<[T; 3]> {
+    let inputs = move || {
         let x = normal(shape, DType::F32)?;
-        Ok([x.mul_scalar(0.5)?.requires_grad(), x.neg()?.requires_grad(), x.requires_grad()])
+        Ok([x.mul_scalar(0.5)?, x.neg()?, x])
     };
-    let apply = move |[q, k, v]: &[T; 3]| {
+    rows.with_backward("rows", name, inputs, move |[q, k, v]| {
         q.scaled_dot_product_attention(k, v, Attention { causal, ..Default::default() })
-    };
-    rows.add("rows", name.clone(), move || {
-        let inputs = inputs()?;
-        call(move || no_grad(|| apply(&inputs)))
-    });
-    rows.add("rows", name + ", backward too", move || {
-        let inputs = inputs()?;
-        backward(move || apply(&inputs))
     });
 }
 
@@ -51,50 +35,35 @@ pub fn rows(rows: &mut Rows) {
             move || Ok([normal(shape, dtype)?, normal(shape[1], dtype)?])
         };
         let mut forward = |shape, dtype| {
-            let inputs = of(shape, dtype);
-            rows.add("rows", format!("{name} {dtype} {shape:?}"), move || {
-                let [x, w] = inputs()?;
-                call(move || function(&x, &w))
-            });
+            let name = format!("{name} {dtype} {shape:?}");
+            rows.of("rows", name, of(shape, dtype), move |[x, w]| function(x, w));
         };
-        forward(SQUARE, DType::F32);
         forward(SHORT, DType::F32);
         if name != "rms_norm" {
             forward(SQUARE, DType::F64);
             forward(SQUARE, DType::BF16);
         }
-        let inputs = of(SQUARE, DType::F32);
-        rows.add("rows", format!("{name} f32 {SQUARE:?}, backward too"), move || {
-            let [x, w] = inputs()?.map(|tensor: T| tensor.requires_grad());
-            backward(move || function(&x, &w))
-        });
+        let name = format!("{name} f32 {SQUARE:?}");
+        rows.with_backward("rows", name, of(SQUARE, DType::F32), move |[x, w]| function(x, w));
     }
-    rows.add("rows", "softmax axis 0", || {
-        let x = normal(SQUARE, DType::F32)?;
-        call(move || x.softmax(0))
-    });
+    rows.of("rows", "softmax axis 0", || Ok([normal(SQUARE, DType::F32)?]), |[x]| x.softmax(0));
     for shape in [SQUARE, SHORT] {
         let name = format!("cross_entropy {shape:?}");
-        let inputs = move || Ok((normal(shape, DType::F32)?, classes(shape[0], shape[1])?));
-        rows.add("rows", name.clone(), move || {
-            let (x, classes) = inputs()?;
-            call(move || x.cross_entropy(&classes, CrossEntropy::default()))
-        });
-        rows.add("rows", name + ", backward too", move || {
-            let (x, classes) = inputs()?;
-            let x = x.requires_grad();
-            backward(move || x.cross_entropy(&classes, CrossEntropy::default()))
+        let inputs = move || Ok([normal(shape, DType::F32)?]);
+        let classes = classes(shape[0], shape[1]);
+        rows.with_backward("rows", name, inputs, move |[x]| {
+            x.cross_entropy(&classes, CrossEntropy::default())
         });
     }
     attention(rows, &[4, 4, 128, 64], false);
     attention(rows, &[1, 4, 512, 64], true);
-    rows.add("rows", "index_select of 16384 rows of 64", || {
-        let (table, ids) = (normal((1000, 64), DType::F32)?, classes(16_384, 1000)?);
-        call(move || table.index_select(0, &ids))
+    let inputs = || Ok([normal((1000, 64), DType::F32)?, normal((16_384, 64), DType::F32)?]);
+    let ids = classes(16_384, 1000);
+    let same = ids.clone();
+    rows.of("rows", "index_select of 16384 rows of 64", inputs, move |[x, _]| {
+        x.index_select(0, &same)
     });
-    rows.add("rows", "index_add of 16384 rows of 64", || {
-        let (table, ids) = (normal((1000, 64), DType::F32)?, classes(16_384, 1000)?);
-        let added = normal((16_384, 64), DType::F32)?;
-        call(move || table.index_add(0, &ids, &added))
+    rows.of("rows", "index_add of 16384 rows of 64", inputs, move |[x, added]| {
+        x.index_add(0, &ids, added)
     });
 }

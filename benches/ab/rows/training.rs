@@ -1,12 +1,9 @@
-//! The training steps of `benches/training.rs`: a GPT and a perceptron.
-
-#[path = "../../../examples/train_gpt/model.rs"]
-mod model;
+//! The training steps of `benches/training.rs`, of a GPT and a perceptron, and steps of optimizers alone.
 
 use crate::{Call, Rows, T, normal};
 use model::{Gpt, Sizes};
 use swath::nn::{Func, Linear, Module, Sequential, Visit};
-use swath::optim::{self, Adam, AdamOptions, AdamW, AdamWOptions, Optimizer};
+use swath::optim::{self, Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
 use swath::prelude::*;
 
 fn ids(count: usize, below: u64, rng: &mut Rng) -> Vec<i64> {
@@ -59,7 +56,23 @@ fn perceptron() -> Result<Call> {
     }))
 }
 
+/// A step of an optimizer, with the gradients of a sum of squares.
+fn update(mut optimizer: impl Optimizer<CpuBackend> + 'static, size: usize) -> Result<Call> {
+    let mut model: Linear = Linear::new(size, size, &mut Rng::seed(1))?;
+    let x: T = normal((4, size), DType::F32)?;
+    let gradients = model.forward(&x)?.square()?.mean(None, false)?.backward()?;
+    Ok(Box::new(move || optimizer.step(&mut model, &gradients).expect("a gradient for each")))
+}
+
 pub fn rows(rows: &mut Rows) {
+    for size in [64, 512] {
+        rows.add("in place", format!("Sgd step {size}x{size}"), move || {
+            update(Sgd::new(SgdOptions { learning_rate: 1e-6, ..Default::default() })?, size)
+        });
+        rows.add("in place", format!("AdamW step {size}x{size}"), move || {
+            update(AdamW::new(AdamWOptions { learning_rate: 1e-6, ..Default::default() })?, size)
+        });
+    }
     rows.add("training", "GPT step", gpt);
     rows.add("training", "perceptron step", perceptron);
 }

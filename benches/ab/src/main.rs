@@ -5,15 +5,13 @@
 //! cargo run --release --manifest-path benches/ab/Cargo.toml -- [OPTION…]
 //! ```
 //!
-//! * `--base REVISION`: the commit to compare with; 44796f4 unless given. It is checked out below
+//! * `--base REVISION`: the commit to compare with; e4cd599 unless given. It is checked out below
 //!   `target/ab`.
 //! * `--threads 1,2`: a table for each of these numbers of threads.
 //! * `--filter TEXT`: the rows of which group and name, as in `reductions: sum f32 [64]`, contain the text;
 //!   with commas between several texts, one of them.
-//! * `--isa NAME`: the instruction set of both.
-//! * `--alternations N`: how often the two run in turn; 11 unless given.
-//! * `--out FILE`: what is printed goes there too.
-//! * `--list`: names the rows and stops.
+//!
+//! The variable `SWATH_ISA` chooses the instruction set of both.
 //!
 //! A row is timed so:
 //!
@@ -23,131 +21,137 @@
 //! ratio = median of this tree's times / median of the base's
 //! ```
 //!
-//! What is above 1.10 is set up and timed once more, and both ratios are printed: where memory comes to
+//! A row above 1.10 is set up and timed once more, and both ratios are printed: where memory comes to
 //! lie, and what else the machine does, moves a ratio by some percent.
 
-mod child;
-mod report;
 mod trees;
 
-use child::Child;
-use report::{Report, Row};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::time::Instant;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 type Error = Box<dyn std::error::Error>;
 
-const BASE: &str = "44796f4";
-/// Least length of a sample, in seconds.
+const BASE: &str = "e4cd599";
+/// Minimum length of a sample in seconds.
 const SAMPLE: f64 = 5e-3;
-
-struct Options {
-    base: String,
-    threads: Vec<usize>,
-    filter: Vec<String>,
-    isa: Option<String>,
-    alternations: usize,
-    out: Option<String>,
-    list: bool,
-}
-
-impl Options {
-    fn from_args() -> Result<Options, Error> {
-        let mut options = Options {
-            base: BASE.into(),
-            threads: vec![1, 2],
-            filter: Vec::new(),
-            isa: None,
-            alternations: 11,
-            out: None,
-            list: false,
-        };
-        let mut arguments = std::env::args().skip(1);
-        while let Some(option) = arguments.next() {
-            let mut value = || arguments.next().ok_or(format!("{option} needs a value"));
-            let words = |text: String| -> Vec<String> {
-                text.split(',').map(|word| word.trim().to_owned()).collect()
-            };
-            match option.as_str() {
-                "--base" => options.base = value()?,
-                "--threads" => {
-                    let numbers = words(value()?).into_iter().map(|word| word.parse());
-                    options.threads = numbers.collect::<Result<_, _>>()?;
-                }
-                "--filter" => options.filter = words(value()?),
-                "--isa" => options.isa = Some(value()?),
-                "--alternations" => options.alternations = value()?.parse::<usize>()?.max(1),
-                "--out" => options.out = Some(value()?),
-                "--list" => options.list = true,
-                _ => {
-                    return Err(
-                        format!("no option {option}; benches/ab/src/main.rs has a list").into()
-                    );
-                }
-            }
-        }
-        Ok(options)
-    }
-
-    fn wants(&self, row: &str) -> bool {
-        self.filter.is_empty() || self.filter.iter().any(|text| row.contains(text.as_str()))
-    }
-}
+/// Samples of each program.
+const SAMPLES: usize = 11;
+/// Ratio above which a row is measured again.
+const SLOWER: f64 = 1.10;
 
 fn main() -> Result<(), Error> {
-    let options = Options::from_args()?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
-    let now = trees::build(&root, &root, "now")?;
-    if options.list {
-        for name in Child::start(&now, 1, None)?.list()? {
-            println!("{name}");
+    let [mut base, mut threads, mut filter] = [BASE, "1,2", ""].map(str::to_owned);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(option) = arguments.next() {
+        let value = arguments.next().ok_or(format!("{option} needs a value"));
+        match option.as_str() {
+            "--base" => base = value?,
+            "--threads" => threads = value?,
+            "--filter" => filter = value?,
+            _ => {
+                return Err(format!("no option {option}; benches/ab/src/main.rs has a list").into());
+            }
         }
-        return Ok(());
     }
-    let (base_name, base_tree) = trees::check_out(&root, &options.base)?;
-    let base = trees::build(&root, &base_tree, &base_name)?;
-
-    let start = Instant::now();
-    let mut report = Report::new(&base_name, &trees::describe(&root)?, options.isa.as_deref());
-    for &threads in &options.threads {
-        let isa = options.isa.as_deref();
-        let mut programs = [Child::start(&base, threads, isa)?, Child::start(&now, threads, isa)?];
-        let names = programs[0].list()?;
-        if names != programs[1].list()? {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let (base, tree) = trees::check_out(&root, &base)?;
+    let [base_rows, rows] =
+        [trees::build(&root, &tree, &base)?, trees::build(&root, &root, "now")?];
+    println!("{} beside {base}", trees::describe(&root)?);
+    for threads in threads.split(',') {
+        let mut programs = [Program::start(&base_rows, threads)?, Program::start(&rows, threads)?];
+        let names = programs[0].ask("list")?;
+        if names != programs[1].ask("list")? {
             return Err("the two programs have different rows: one of them is an old build".into());
         }
-        report.table(threads);
-        for (number, name) in names.iter().enumerate().filter(|(_, name)| options.wants(name)) {
-            let mut row = Row { name: name.clone(), ..measure(&mut programs, number, &options)? };
-            if row.ratio() > report::SLOWER {
-                row.again = Some(measure(&mut programs, number, &options)?.ratio());
+        println!(
+            "\n## Threads: {threads}\n\n| row | {base}, µs | now, µs | ratio |\n|---|---:|---:|---:|"
+        );
+        let mut ratios: Vec<(&str, f64)> = Vec::new();
+        for (row, name) in names.split('\t').enumerate() {
+            if !filter.split(',').any(|text| name.contains(text.trim())) {
+                continue;
             }
-            report.row(row);
+            let [base, now] = measure(&mut programs, row)?;
+            let mut ratio = format!("{:.3}", now / base);
+            if now / base > SLOWER {
+                let [base, now] = measure(&mut programs, row)?;
+                ratio += &format!(", again {:.3}", now / base);
+            }
+            println!("| {name} | {:.3} | {:.3} | {ratio} |", 1e6 * base, 1e6 * now);
+            ratios.push((name, now / base));
         }
-    }
-    report.end(start.elapsed());
-    if let Some(path) = &options.out {
-        std::fs::write(path, report.text())?;
+        print_means(&ratios);
     }
     Ok(())
 }
 
-/// Both programs on one row: the median seconds of a call.
-fn measure(programs: &mut [Child; 2], number: usize, options: &Options) -> Result<Row, Error> {
+/// Prints the geometric mean of the ratios of each group and of all rows.
+fn print_means(ratios: &[(&str, f64)]) {
+    println!("\n| group | rows | geometric mean of the ratios |\n|---|---:|---:|");
+    let print = |group: &str, ratios: &[(&str, f64)]| {
+        let sum: f64 = ratios.iter().map(|(_, ratio)| ratio.ln()).sum();
+        println!("| {group} | {} | {:.3} |", ratios.len(), (sum / ratios.len() as f64).exp());
+    };
+    let group = |(name, _): &(&str, f64)| name.split(": ").next().unwrap_or_default().to_owned();
+    for rows in ratios.chunk_by(|a, b| group(a) == group(b)) {
+        print(&group(&rows[0]), rows);
+    }
+    print("all", ratios);
+}
+
+/// Measures a row: the median seconds of a call of each program.
+fn measure(programs: &mut [Program; 2], row: usize) -> Result<[f64; 2], Error> {
     let mut fastest = f64::INFINITY;
     for program in programs.iter_mut() {
-        fastest = fastest.min(program.set_up(number)?);
+        fastest = fastest.min(program.ask(&format!("row {row}"))?.parse()?);
     }
     let calls = (SAMPLE / fastest).ceil().clamp(1.0, 1e7) as usize;
     let mut times = [Vec::new(), Vec::new()];
-    for turn in 0..options.alternations {
-        for of in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
-            times[of].push(programs[of].time(calls)? / calls as f64);
+    for sample in 0..SAMPLES {
+        for of in [sample % 2, 1 - sample % 2] {
+            let seconds: f64 = programs[of].ask(&format!("time {calls}"))?.parse()?;
+            times[of].push(seconds / calls as f64);
         }
     }
-    let [base, now] = times.map(|mut times| {
+    Ok(times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
-    });
-    Ok(Row { name: String::new(), base, now, again: None })
+    }))
+}
+
+/// A program of rows that runs and waits for requests; `rows/main.rs` is its other end.
+struct Program {
+    process: Child,
+    replies: BufReader<ChildStdout>,
+}
+
+impl Program {
+    fn start(path: &Path, threads: &str) -> Result<Program, Error> {
+        let mut command = Command::new(path);
+        command.env("SWATH_THREADS", threads).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn()?;
+        let replies = process.stdout.take().ok_or("the program has no standard output")?;
+        Ok(Program { process, replies: BufReader::new(replies) })
+    }
+
+    /// Sends a line and returns the line that the program answers.
+    fn ask(&mut self, request: &str) -> Result<String, Error> {
+        let requests = self.process.stdin.as_mut().ok_or("the program has no standard input")?;
+        writeln!(requests, "{request}")?;
+        let mut line = String::new();
+        match self.replies.read_line(&mut line)? {
+            0 => Err("a program of rows has ended; its error stands above".into()),
+            _ => Ok(line.trim_end().to_owned()),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It waits for a request that will not come.
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
 }

@@ -179,10 +179,8 @@ fn own<E: Real>(operands: &Operands<E>) -> Product<'_, E> {
         let a = MatRef::row_major(black_box(&operands.a), shape).expect("a square matrix");
         let b = MatRef::row_major(&operands.b, shape).expect("a square matrix");
         let b = if operands.is_transposed { b.t() } else { b };
-        let of = <E as swath_kernels::Float>::from_f64;
         let result = MatMut::row_major(&mut c, shape).expect("a square matrix");
-        let product = Gemm { a, b, alpha: of(1.0), beta: of(0.0) };
-        swath_kernels::gemm(product, result, &mut workspace).expect("shapes fit");
+        swath_kernels::gemm(Gemm::new(a, b), result, &mut workspace).expect("shapes fit");
         out.into_iter().for_each(|out| out.clone_from(&c));
     })
 }

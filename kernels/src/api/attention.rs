@@ -1,6 +1,7 @@
 //! In-place softmax of attention scores and its derivative, and dot products of pairs of rows.
 
-use crate::attention::{Attend, ScoreBlock};
+use super::call::{Call, Rows, Work};
+use crate::attention::{Dots, ScoreBlock, Weights, WeightsGrad, check_rows};
 
 /// Replaces the visible scores of each row by the weights `e^(scale x − largest)` and the masked ones
 /// by 0. Writes the row's largest `scale x`, and the reciprocal of the sum of its weights, which
@@ -23,13 +24,14 @@ use crate::attention::{Attend, ScoreBlock};
 /// If the block exceeds `scores`, if its rows overlap, or if the length of `largest` or `inverse` is
 /// not `rows`.
 #[track_caller]
-pub fn attention_weights<E: Attend>(
+pub fn attention_weights<E: Rows>(
     scores: &mut [E],
     block: ScoreBlock<E>,
     largest: &mut [E],
     inverse: &mut [E],
 ) {
-    E::weights(scores, block, [largest, inverse]);
+    block.check("attention_weights", scores.len(), [largest.len(), inverse.len()]);
+    E::run(Call(Work::Weights(Weights { scores, block, largest, inverse })));
 }
 
 /// Replaces the scores by the weights `p = e^(scale x − largest) inverse`, and `grad`, the gradient
@@ -49,7 +51,7 @@ pub fn attention_weights<E: Attend>(
 /// If the block exceeds `scores` or `grad`, if its rows overlap, or if the length of `largest`,
 /// `inverse` or `mean` is not `rows`.
 #[track_caller]
-pub fn attention_weights_grad<E: Attend>(
+pub fn attention_weights_grad<E: Rows>(
     scores: &mut [E],
     grad: &mut [E],
     block: ScoreBlock<E>,
@@ -58,7 +60,10 @@ pub fn attention_weights_grad<E: Attend>(
     mean: &[E],
     grad_scale: E,
 ) {
-    E::weights_grad([scores, grad], block, [largest, inverse, mean], grad_scale);
+    let statistics = [largest.len(), inverse.len(), mean.len()];
+    block.check("attention_weights_grad", scores.len().min(grad.len()), statistics);
+    let task = WeightsGrad { scores, grad, block, largest, inverse, mean, grad_scale };
+    E::run(Call(Work::WeightsGrad(task)));
 }
 
 /// Dot product of each row of `a` with the same row of `b`:
@@ -74,6 +79,8 @@ pub fn attention_weights_grad<E: Attend>(
 /// # Panics
 /// If a row lies outside its slice.
 #[track_caller]
-pub fn row_dots<E: Attend>(columns: usize, a: (&[E], usize), b: (&[E], usize), y: &mut [E]) {
-    E::dots(columns, a, b, y);
+pub fn row_dots<E: Rows>(columns: usize, a: (&[E], usize), b: (&[E], usize), y: &mut [E]) {
+    check_rows(y.len(), columns, a);
+    check_rows(y.len(), columns, b);
+    E::run(Call(Work::Dots(Dots { columns, a, b, y })));
 }

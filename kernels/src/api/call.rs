@@ -1,8 +1,8 @@
 //! One non-generic entry point for the kernels of `f32` and `f64` that have no trait of their own,
 //! so that they are compiled once, in this crate, and not again in each crate that uses it.
 
-use crate::dispatch::Enter as _;
-use crate::fold::scan::{ScanColumns, ScanRows};
+use crate::attention::{Dots, Weights, WeightsGrad};
+use crate::dispatch::run;
 use crate::optim::{AdamStep, SgdStep};
 use crate::random::{DropoutFactors, DropoutTask};
 use crate::reduce::Reduce;
@@ -23,46 +23,43 @@ pub trait Rows: Reduce {
 pub struct Call<'a, E>(pub(super) Work<'a, E>);
 
 macro_rules! calls {
-    ($($enter:ident { $($name:ident($Task:ident),)* })*) => {
+    ($($name:ident($Task:ident),)*) => {
         /// The task of a call.
         pub(super) enum Work<'a, E> {
-            $($($name($Task<'a, E>),)*)*
+            $($name($Task<'a, E>),)*
         }
 
-        calls!(@of f32: $($($enter $name)*)*);
-        calls!(@of f64: $($($enter $name)*)*);
+        calls!(@of f32: $($name)*);
+        calls!(@of f64: $($name)*);
     };
-    (@of $t:ident: $($enter:ident $name:ident)*) => {
+    (@of $t:ident: $($name:ident)*) => {
         impl Rows for $t {
             fn run(call: Call<'_, Self>) {
                 match call.0 {
-                    $(Work::$name(task) => $t::$enter(task),)*
+                    $(Work::$name(task) => run(task),)*
                 }
             }
         }
     };
 }
 calls! {
-    enter_fold {
-        Softmax(SoftmaxTask),
-        SoftmaxGrad(SoftmaxGradTask),
-        SoftmaxColumns(SoftmaxColumns),
-        SoftmaxGradColumns(SoftmaxGradColumns),
-        CrossEntropy(CrossEntropyTask),
-        CrossEntropyGrad(CrossEntropyGradTask),
-        CrossEntropyColumns(CrossEntropyColumnsTask),
-        CrossEntropyGradColumns(CrossEntropyGradColumnsTask),
-        LayerNorm(LayerNormTask),
-        LayerNormGrad(LayerNormGradTask),
-        RmsNorm(RmsNormTask),
-        RmsNormGrad(RmsNormGradTask),
-        ScanRows(ScanRows),
-        ScanColumns(ScanColumns),
-    }
-    enter {
-        Sgd(SgdStep),
-        Adam(AdamStep),
-        Dropout(DropoutTask),
-        DropoutFactors(DropoutFactors),
-    }
+    Softmax(SoftmaxTask),
+    SoftmaxGrad(SoftmaxGradTask),
+    SoftmaxColumns(SoftmaxColumns),
+    SoftmaxGradColumns(SoftmaxGradColumns),
+    CrossEntropy(CrossEntropyTask),
+    CrossEntropyGrad(CrossEntropyGradTask),
+    CrossEntropyColumns(CrossEntropyColumnsTask),
+    CrossEntropyGradColumns(CrossEntropyGradColumnsTask),
+    LayerNorm(LayerNormTask),
+    LayerNormGrad(LayerNormGradTask),
+    RmsNorm(RmsNormTask),
+    RmsNormGrad(RmsNormGradTask),
+    Weights(Weights),
+    WeightsGrad(WeightsGrad),
+    Dots(Dots),
+    Sgd(SgdStep),
+    Adam(AdamStep),
+    Dropout(DropoutTask),
+    DropoutFactors(DropoutFactors),
 }

@@ -1,5 +1,5 @@
 //! Reductions of slices and of the columns of matrices: [`reduce`] and [`reduce_columns`], generic
-//! over the reductions of `reduce.rs`, and a function for each reduction.
+//! over the reductions of `reduce.rs`, and a function for each common reduction of a slice.
 
 use crate::convert::Truth;
 use crate::fold::PairwiseSum;
@@ -7,17 +7,30 @@ use crate::fold::columns::{Matrix, Target};
 use crate::map::rows::places;
 use crate::output::Output;
 use crate::reduce::{
-    Accumulate, All, Any, ArgMax, ArgMin, Max, MaxMagnitude, Mean, Min, MinMagnitude, Norm0, Norm1,
-    Norm2, Prod, Reduce, Reduction, Std, Sum, Variance, columns,
+    Accumulate, All, Any, ArgMax, ArgMin, Max, Mean, Min, Norm1, Norm2, Prod, Reduce, Reduction,
+    Std, Sum, Variance, columns,
 };
 
 /// Reduces a slice.
+///
+/// ```
+/// use swath_kernels::reduce::{MaxMagnitude, Norm0};
+/// assert_eq!(swath_kernels::reduce(&MaxMagnitude, &[1.0, -3.0, 2.0]), 3.0);
+/// assert_eq!(swath_kernels::reduce(&Norm0, &[3.0f32, -0.0, -4.0]), 2.0);
+/// ```
 pub fn reduce<E, R: Reduction<E> + ?Sized>(reduction: &R, x: &[E]) -> R::Out {
     reduction.finish(reduction.fold(x), x.len())
 }
 
 /// Reduces each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride`
 /// elements apart. A column gives the bits that [`reduce`] gives for it as a slice.
+///
+/// ```
+/// use swath_kernels::{reduce::Sum, reduce_columns};
+/// let mut y = [0.0f32; 2];
+/// reduce_columns(&Sum, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
+/// assert_eq!(y, [9.0, 12.0]);
+/// ```
 ///
 /// # Panics
 /// If the last row ends beyond `x`, or if there are no rows and the reduction is an extremum.
@@ -114,12 +127,6 @@ slices! {
     /// assert_eq!(swath_kernels::std(&[1.0f32, 5.0], 0), 2.0);
     /// ```
     std(ddof) = Std { ddof };
-    /// The number of elements that are not 0 (NaN counts), added like [`sum`].
-    ///
-    /// ```
-    /// assert_eq!(swath_kernels::norm0(&[3.0f32, -0.0, -4.0]), 2.0);
-    /// ```
-    norm0() = Norm0;
     /// The sum of magnitudes, 0 if there are none; added like [`sum`].
     ///
     /// ```
@@ -161,18 +168,6 @@ extrema! {
     /// assert_eq!(swath_kernels::min(&[3.0, -1.0, 2.0]), Some(-1.0));
     /// ```
     min -> E = |x| reduce(&Min, x);
-    /// The largest magnitude, `None` if there are no elements; NaN if any is NaN.
-    ///
-    /// ```
-    /// assert_eq!(swath_kernels::max_magnitude(&[1.0, -3.0, 2.0]), Some(3.0));
-    /// ```
-    max_magnitude -> E = |x| reduce(&MaxMagnitude, x);
-    /// The smallest magnitude, `None` if there are no elements; NaN if any is NaN.
-    ///
-    /// ```
-    /// assert_eq!(swath_kernels::min_magnitude(&[1.0, -3.0, 2.0]), Some(1.0));
-    /// ```
-    min_magnitude -> E = |x| reduce(&MinMagnitude, x);
     /// The index of the largest element, `None` if there are none: the first of equals, −0 being
     /// equal to +0, or the first NaN if there is one.
     ///
@@ -244,184 +239,8 @@ pub fn all<T: Truth>(x: &[T]) -> bool {
     reduce(&All, x) == 1
 }
 
-/// Reductions of the columns of a row-major matrix; the first literal documents when they panic.
-macro_rules! columns {
-    ($panics:literal $($(#[$doc:meta])* $name:ident<$e:ident: $bound:ident>($($arg:ident)?) -> $out:ident = $op:expr;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Panics
-        #[doc = $panics]
-        #[track_caller]
-        pub fn $name<$e: $bound>(
-            x: &[$e],
-            rows: usize,
-            row_stride: usize,
-            $($arg: usize,)?
-            y: &mut (impl Output<$out> + ?Sized),
-        ) {
-            reduce_columns(&$op, x, rows, row_stride, y);
-        }
-    )*};
-}
-columns! {
-    "If the last row ends beyond `x`."
-    /// The sum of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
-    /// `row_stride` elements apart; +0 if there are no rows.
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::sum_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
-    /// assert_eq!(y, [9.0, 12.0]);
-    /// ```
-    sum_columns<E: Accumulate>() -> E = Sum;
-    /// The arithmetic mean of each column, laid out as for [`sum_columns`]; NaN if there are no
-    /// rows.
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::mean_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
-    /// assert_eq!(y, [3.0, 4.0]);
-    /// ```
-    mean_columns<E: Accumulate>() -> E = Mean;
-    /// The product of each column, laid out as for [`sum_columns`]; 1 if there are no rows.
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::prod_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3, 2, &mut y);
-    /// assert_eq!(y, [15.0, 48.0]);
-    /// ```
-    prod_columns<E: Accumulate>() -> E = Prod;
-    /// The [`variance`](crate::variance) of each column, laid out as for [`sum_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::variance_columns(&[1.0, 2.0, 3.0, 4.0, 5.0, 9.0], 3, 2, 1, &mut y);
-    /// assert_eq!(y, [4.0, 13.0]);
-    /// ```
-    variance_columns<E: Accumulate>(ddof) -> E = Variance { ddof };
-    /// The standard deviation ([`std`](crate::std())) of each column, laid out as for
-    /// [`sum_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::std_columns(&[1.0, 2.0, 5.0, 2.0], 2, 2, 0, &mut y);
-    /// assert_eq!(y, [2.0, 0.0]);
-    /// ```
-    std_columns<E: Accumulate>(ddof) -> E = Std { ddof };
-    /// The number of elements of each column that are not 0 (NaN counts), laid out as for
-    /// [`sum_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::norm0_columns(&[1.0, 0.0, 3.0, -4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [2.0, 1.0]);
-    /// ```
-    norm0_columns<E: Accumulate>() -> E = Norm0;
-    /// The sum of magnitudes of each column, laid out as for [`sum_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::norm1_columns(&[1.0, 2.0, 3.0, -4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [4.0, 6.0]);
-    /// ```
-    norm1_columns<E: Accumulate>() -> E = Norm1;
-    /// The Euclidean norm ([`norm2`](crate::norm2)) of each column, laid out as for
-    /// [`sum_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::norm2_columns(&[3e20, 0.0, 4e20, -2.0], 2, 2, &mut y);
-    /// assert_eq!(y, [5e20, 2.0]);
-    /// ```
-    norm2_columns<E: Accumulate>() -> E = Norm2;
-}
-columns! {
-    "If there are no rows, or the last one ends beyond `x`."
-    /// The largest element of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin
-    /// `row_stride` elements apart; NaN and zeros as in [`max`](crate::max).
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::max_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [3.0, 6.0]);
-    /// ```
-    max_columns<E: Reduce>() -> E = Max;
-    /// The smallest element of each column; otherwise like [`max_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::min_columns(&[1.0, 6.0, 3.0, 4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [1.0, 4.0]);
-    /// ```
-    min_columns<E: Reduce>() -> E = Min;
-    /// The largest magnitude of each column; otherwise like [`max_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::max_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [3.0, 6.0]);
-    /// ```
-    max_magnitude_columns<E: Reduce>() -> E = MaxMagnitude;
-    /// The smallest magnitude of each column; otherwise like [`max_columns`].
-    ///
-    /// ```
-    /// let mut y = [0.0f32; 2];
-    /// swath_kernels::min_magnitude_columns(&[1.0, 6.0, -3.0, 4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [1.0, 4.0]);
-    /// ```
-    min_magnitude_columns<E: Reduce>() -> E = MinMagnitude;
-    /// The row index of the largest element of each column, chosen as by [`argmax`](crate::argmax);
-    /// laid out as for [`max_columns`].
-    ///
-    /// ```
-    /// let mut y = [0i64; 2];
-    /// swath_kernels::argmax_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [1, 0]);
-    /// ```
-    argmax_columns<E: Reduce>() -> i64 = ArgMax;
-    /// The row index of the smallest element of each column; otherwise like [`argmax_columns`].
-    ///
-    /// ```
-    /// let mut y = [0i64; 2];
-    /// swath_kernels::argmin_columns(&[1.0f32, 6.0, 3.0, 4.0], 2, 2, &mut y);
-    /// assert_eq!(y, [0, 1]);
-    /// ```
-    argmin_columns<E: Reduce>() -> i64 = ArgMin;
-}
-
-/// [`any`] of each column of a row-major matrix `x` `[rows, y.len()]`, whose rows begin `row_stride`
-/// elements apart, as 0 or 1.
-///
-/// ```
-/// let mut y = [7; 2];
-/// swath_kernels::any_columns(&[0i64, 0, 0, 5], 2, 2, &mut y);
-/// assert_eq!(y, [0, 1]);
-/// ```
-///
-/// # Panics
-/// If the last row ends beyond `x`.
-#[track_caller]
-pub fn any_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u8]) {
-    reduce_columns(&Any, x, rows, row_stride, y);
-}
-
-/// [`all`] of each column; otherwise like [`any_columns`].
-///
-/// ```
-/// let mut y = [7; 2];
-/// swath_kernels::all_columns(&[0.0f32, 2.0, 1.0, 5.0], 2, 2, &mut y);
-/// assert_eq!(y, [0, 1]);
-/// ```
-///
-/// # Panics
-/// If the last row ends beyond `x`.
-#[track_caller]
-pub fn all_columns<T: Truth>(x: &[T], rows: usize, row_stride: usize, y: &mut [u8]) {
-    reduce_columns(&All, x, rows, row_stride, y);
-}
-
-/// `ln Σ e^x` ([`logsumexp`]) of each column, laid out as for [`sum_columns`]; −∞ if there are no
-/// rows.
+/// `ln Σ e^x` ([`logsumexp`]) of each column, laid out as for [`reduce_columns`]; −∞ if there are
+/// no rows.
 ///
 /// ```
 /// let mut y = [0.0f32; 2];
@@ -439,5 +258,5 @@ pub fn logsumexp_columns<E: Reduce>(
     y: &mut (impl Output<E> + ?Sized),
 ) {
     let y = places(y);
-    E::logsumexp_columns(Matrix::new("logsumexp_columns", x, rows, y.len(), row_stride), y);
+    E::logsumexp_columns(Matrix::new("logsumexp", x, rows, y.len(), row_stride), y);
 }

@@ -31,9 +31,9 @@ use super::Plain;
 use super::permute::Nest;
 use super::stream::{LINE, stream_lines, streaming};
 use super::unit::for_unit;
-use crate::dispatch::Enter as _;
+use crate::dispatch::run;
 use crate::output::Output;
-use crate::simd::{ElementTask, Float, IntVector, Lanes, Vector};
+use crate::simd::{Float, IntVector, Lanes, Task, Vector};
 
 /// The layout that [`transpose`] reads and writes, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +125,8 @@ pub(super) unsafe fn transpose_nest(
     let (cols, _, dst_stride) = nest.remove(axis);
     let matrix = Matrix { size, rows, cols, src_stride, dst_stride, streams };
     match size {
-        8 => f64::enter(Tiles { src, dst, matrix, outer: nest, lane: PhantomData }),
-        _ => f32::enter(Tiles { src, dst, matrix, outer: nest, lane: PhantomData }),
+        8 => run::<f64, _>(Tiles { src, dst, matrix, outer: nest, lane: PhantomData }),
+        _ => run::<f32, _>(Tiles { src, dst, matrix, outer: nest, lane: PhantomData }),
     }
 }
 
@@ -159,7 +159,7 @@ const TILE_BYTES: usize = 256;
 #[repr(align(64))]
 struct Buffer([MaybeUninit<u8>; TILE_ROWS * TILE_BYTES]);
 
-impl ElementTask<f32> for Tiles<f32> {
+impl Task<f32> for Tiles<f32> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -172,7 +172,7 @@ impl ElementTask<f32> for Tiles<f32> {
     }
 }
 
-impl ElementTask<f64> for Tiles<f64> {
+impl Task<f64> for Tiles<f64> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

@@ -17,7 +17,6 @@
 //! 3. Up to 1024 rows are one block, which needs no counter; with up to 16 rows the lanes stay in
 //!    registers.
 
-use core::fmt::Display;
 use core::mem::MaybeUninit;
 
 use super::floats::{Accumulate, Format, for_format, load, read, write};
@@ -61,13 +60,7 @@ impl<'a, E> Matrix<&'a [E]> {
     /// If the last row ends beyond the slice.
     #[inline]
     #[track_caller]
-    pub(crate) fn new(
-        name: impl Display,
-        x: &'a [E],
-        rows: usize,
-        cols: usize,
-        stride: usize,
-    ) -> Self {
+    pub(crate) fn new(name: &str, x: &'a [E], rows: usize, cols: usize, stride: usize) -> Self {
         let end = match rows.checked_sub(1) {
             Some(above) if cols > 0 => above.checked_mul(stride).and_then(|r| r.checked_add(cols)),
             _ => Some(0),

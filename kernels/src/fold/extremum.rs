@@ -15,8 +15,8 @@ use super::columns::{Erased, Matrix, Target};
 use super::floats::{Accumulate, Format, for_format, for_format_in, load_as, read, write};
 use super::partial::Extremum;
 use super::{AHEAD, Source, prefetch};
-use crate::dispatch::Enter as _;
-use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Mask, Vector};
+use crate::dispatch::run;
+use crate::simd::{Float, Lanes, MAX_LANES, Mask, Task, Vector};
 
 /// Vectors in flight: enough for the latency of a comparison.
 pub(super) const UNROLL: usize = 4;
@@ -117,7 +117,7 @@ struct Find {
     wanted: Wanted,
 }
 
-impl<E: Float> ElementTask<E> for Find {
+impl<E: Float> Task<E> for Find {
     type Home = (Self, E);
     type Output = E;
     #[inline(always)]
@@ -197,8 +197,8 @@ pub(crate) fn extremum<E: Accumulate>(x: &[E], wanted: Wanted) -> f64 {
 /// `x` is valid for reads of `len` elements of the format, at least one.
 unsafe fn enter(x: *const u8, len: usize, format: Format, wanted: Wanted) -> f64 {
     match format {
-        Format::F64 => f64::enter(Find { x: Source { first: [x; 2], format, len }, wanted }),
-        _ => f64::from(f32::enter(Find { x: Source { first: [x; 2], format, len }, wanted })),
+        Format::F64 => run::<f64, _>(Find { x: Source { first: [x; 2], format, len }, wanted }),
+        _ => f64::from(run::<f32, _>(Find { x: Source { first: [x; 2], format, len }, wanted })),
     }
 }
 
@@ -255,7 +255,7 @@ struct FindColumns<E> {
     wanted: Wanted,
 }
 
-impl<E: Float> ElementTask<E> for FindColumns<E> {
+impl<E: Float> Task<E> for FindColumns<E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -343,13 +343,13 @@ impl Extrema {
     fn find_in<E: Float + Accumulate>(self) {
         let Extrema { x, y, wanted } = self;
         if let (true, Erased::Results(y)) = (x.format == E::FORMAT, y) {
-            return E::enter(FindColumns::<E> { x, y: y.cast(), wanted });
+            return run(FindColumns::<E> { x, y: y.cast(), wanted });
         }
         let mut best = [E::ZERO; TILE];
         for first in (0..x.cols).step_by(TILE) {
             let best = &mut best[..TILE.min(x.cols - first)];
             let x = x.columns(first, best.len());
-            E::enter(FindColumns { x, y: best.as_mut_ptr(), wanted });
+            run(FindColumns { x, y: best.as_mut_ptr(), wanted });
             for_format!(x.format, format => for (c, best) in best.iter().enumerate() {
                 // SAFETY: `Extrema::new` compared the length of `y` with the number of columns.
                 unsafe {

@@ -22,8 +22,8 @@ use super::extremum::{Elements, UNROLL, Wanted};
 use super::floats::{Accumulate, Format, for_format_in, load_as, read};
 use super::partial::Located;
 use super::{AHEAD, Source, prefetch};
-use crate::dispatch::Enter as _;
-use crate::simd::{ElementTask, Float, Lanes, MAX_LANES, Mask, Vector};
+use crate::dispatch::run;
+use crate::simd::{Float, Lanes, MAX_LANES, Mask, Task, Vector};
 
 /// Elements per chunk.
 const CHUNK: usize = 256;
@@ -63,7 +63,7 @@ struct FindIndex {
     largest: bool,
 }
 
-impl<E: Float> ElementTask<E> for FindIndex {
+impl<E: Float> Task<E> for FindIndex {
     type Home = (Self, E);
     type Output = usize;
     #[inline(always)]
@@ -194,7 +194,7 @@ struct FindIndexColumns {
     largest: bool,
 }
 
-impl<E: Float> ElementTask<E> for FindIndexColumns {
+impl<E: Float> Task<E> for FindIndexColumns {
     type Home = (Self, E);
     type Output = ();
     #[inline(always)]
@@ -284,16 +284,18 @@ pub(crate) fn located<E: Accumulate, const LARGEST: bool>(x: &[E]) -> Located<f6
 /// `x` is valid for reads of `len` elements of the format, at least one.
 unsafe fn enter(x: *const u8, len: usize, format: Format, largest: bool) -> usize {
     match format {
-        Format::F64 => f64::enter(FindIndex { x: Source { first: [x; 2], format, len }, largest }),
-        _ => f32::enter(FindIndex { x: Source { first: [x; 2], format, len }, largest }),
+        Format::F64 => {
+            run::<f64, _>(FindIndex { x: Source { first: [x; 2], format, len }, largest })
+        }
+        _ => run::<f32, _>(FindIndex { x: Source { first: [x; 2], format, len }, largest }),
     }
 }
 
 /// [`enter`] for columns.
 fn enter_columns(find: FindIndexColumns) {
     match find.x.format {
-        Format::F64 => f64::enter(find),
-        _ => f32::enter(find),
+        Format::F64 => run::<f64, _>(find),
+        _ => run::<f32, _>(find),
     }
 }
 

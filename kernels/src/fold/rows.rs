@@ -12,7 +12,7 @@ use super::{BLOCK, F64, LANES, PairwiseSum, Widen, across, prefetch, prefetch_ah
 use crate::map::Map;
 use crate::map::rows::{pointers, pointers_mut};
 use crate::math::Exp;
-use crate::simd::{Float, FoldTask, Lanes, MAX_LANES, Simd, Vector, Wide};
+use crate::simd::{Float, Lanes, MAX_LANES, Simd, Task, Vector, Wide};
 
 /// The sums of the terms that `f` computes from the inputs' elements (widened exactly). `f` may
 /// change the elements of `totals` at the same indices.
@@ -247,11 +247,11 @@ where
         return unsafe { block(0).rest(simd, 0, [simd.splat(0.0); LANES]) };
     }
     if len <= BLOCK {
-        return E::call_fold(simd, block(0));
+        return E::call(simd, block(0));
     }
     let mut sum = PairwiseSum::new();
     for at in (0..len).step_by(BLOCK) {
-        sum.push(E::call_fold(simd, block(at)));
+        sum.push(E::call(simd, block(at)));
     }
     sum.finish()
 }
@@ -271,7 +271,7 @@ struct BlockOfExps<E> {
     count: usize,
 }
 
-impl<E: Float + Widen> FoldTask<E> for BlockOfExps<E>
+impl<E: Float + Widen> Task<E> for BlockOfExps<E>
 where
     Exp: Map<E, 1>,
 {

@@ -15,7 +15,7 @@ use core::mem::MaybeUninit;
 use super::floats::load;
 use super::terms::join;
 use super::{F64, Widen};
-use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// The largest number of `f64` lanes in a register.
 const MAX_WIDTH: usize = 8;
@@ -60,7 +60,7 @@ impl<'a, E> ScanRows<'a, E> {
     }
 }
 
-impl<E: Float + Widen> FoldTask<E> for ScanRows<'_, E> {
+impl<E: Float + Widen> Task<E> for ScanRows<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -193,7 +193,7 @@ impl<'a, E> ScanColumns<'a, E> {
 /// Rows scanned at once: totals are loaded and stored once for them.
 const ROWS: usize = 8;
 
-impl<E: Float + Widen> FoldTask<E> for ScanColumns<'_, E> {
+impl<E: Float + Widen> Task<E> for ScanColumns<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

@@ -1,9 +1,10 @@
 //! The tree against its definition in plain loops and recursion, and against exact sums.
 
 use crate::dispatch::with_isa;
+use crate::reduce::{Max, Min, Sum};
 use crate::simd::{Float, Isa};
 use crate::testing::unless_miri;
-use crate::{PairwiseSum, Reduce, dot, max, max_columns, min, min_columns, sum, sum_columns};
+use crate::{PairwiseSum, Reduce, dot, max, min, reduce_columns, sum};
 
 const LENGTHS: [usize; 24] = [
     0,
@@ -181,18 +182,18 @@ fn check_columns<E: Reduce>(isa: Isa) {
         let x: Box<[E]> = values::<E>((rows * stride).saturating_sub(gap), 3).into();
         let column = |c: usize| (0..rows).map(|r| x[r * stride + c]).collect::<Vec<E>>();
         let mut y: Box<[E]> = vec![E::NAN; cols].into();
-        sum_columns(&x, rows, stride, &mut y[..]);
+        reduce_columns(&Sum, &x, rows, stride, &mut y[..]);
         for c in 0..cols {
             assert_eq!(y[c], sum(&column(c)), "sum of column {c} of {rows} {cols} on {isa}");
         }
         if rows == 0 {
             continue;
         }
-        max_columns(&x, rows, stride, &mut y[..]);
+        reduce_columns(&Max, &x, rows, stride, &mut y[..]);
         for c in 0..cols {
             assert_eq!(Some(y[c]), max(&column(c)), "column {c} of {rows} {cols} on {isa}");
         }
-        min_columns(&x, rows, stride, &mut y[..]);
+        reduce_columns(&Min, &x, rows, stride, &mut y[..]);
         for c in 0..cols {
             assert_eq!(Some(y[c]), min(&column(c)), "column {c} of {rows} {cols} on {isa}");
         }
@@ -208,15 +209,15 @@ fn column_folds_have_the_bits_of_slice_folds() {
 }
 
 #[test]
-#[should_panic(expected = "sum_columns: 3 rows of 4 with stride 5 exceed 13 elements")]
+#[should_panic(expected = "sum: 3 rows of 4 with stride 5 exceed 13 elements")]
 fn columns_beyond_the_slice_panic() {
-    sum_columns(&[0.0f32; 13], 3, 5, &mut [0.0; 4][..]);
+    reduce_columns(&Sum, &[0.0f32; 13], 3, 5, &mut [0.0; 4][..]);
 }
 
 #[test]
 #[should_panic(expected = "exceed")]
 fn columns_whose_size_overflows_panic() {
-    sum_columns(&[0.0f32; 13], usize::MAX, usize::MAX, &mut [0.0; 4][..]);
+    reduce_columns(&Sum, &[0.0f32; 13], usize::MAX, usize::MAX, &mut [0.0; 4][..]);
 }
 
 fn check_extrema<E: Reduce>(isa: Isa) {
@@ -247,9 +248,9 @@ fn check_extrema<E: Reduce>(isa: Isa) {
                 }
                 assert_eq!(bits(min(&x)), bits(Some(smallest)), "{x:?} on {isa}");
                 let mut y = [E::ONE];
-                max_columns(&x, len, 1, &mut y[..]);
+                reduce_columns(&Max, &x, len, 1, &mut y[..]);
                 assert_eq!(bits(Some(y[0])), bits(max(&x)), "columns on {isa}");
-                min_columns(&x, len, 1, &mut y[..]);
+                reduce_columns(&Min, &x, len, 1, &mut y[..]);
                 assert_eq!(bits(Some(y[0])), bits(Some(smallest)), "columns on {isa}");
             }
             for rest in [zero, E::INFINITY, -E::INFINITY] {

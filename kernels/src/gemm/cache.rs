@@ -73,8 +73,8 @@ fn parsed(size: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver::{OperandB, Product};
-    use super::super::{Epilogue, MatMut, MatRef, PackedB, Workspace};
+    use super::super::driver::{OperandB, Operands};
+    use super::super::{Blocked, Epilogue, Factor as _, MatMut, MatRef, PackedB, Workspace};
     use super::{KC, LIMITS, first_level, panel_bytes, panel_columns, parsed, second_level};
     use crate::testing::unless_miri;
 
@@ -114,8 +114,9 @@ mod tests {
         let mut product = |b: OperandB<'_, f32>, nc: usize, beta: f32| {
             let mut c = old.clone();
             let out = MatMut::row_major(&mut c, [m, n]).unwrap();
-            let epilogue = Epilogue { bias: None, activation: None };
-            Product { a, b, nc, alpha: 1.0, beta, epilogue, c: out }.run(workspace);
+            let operands = Operands { a: &a, a_in_place: Some(a), b, k, nc };
+            let epilogue = Epilogue::default();
+            f32::multiply(Blocked::new(operands, (1.0, beta), None, epilogue, out, workspace));
             c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         for beta in [0.0, 0.5] {

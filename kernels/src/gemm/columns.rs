@@ -20,7 +20,7 @@ use super::tile::each;
 use super::workspace::Workspace;
 use crate::dispatch::isa;
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{ElementTask, Float, Isa, Lanes, MAX_LANES, Vector};
+use crate::simd::{Float, Isa, Lanes, MAX_LANES, Task, Vector};
 
 /// The most rows of A: a square and that many sums fit the registers.
 const fn most_rows(isa: Isa) -> usize {
@@ -83,7 +83,7 @@ fn copied_row(k: usize) -> usize {
     pack::copied_row(k) + MAX_LANES
 }
 
-impl<T: Factor> ElementTask<T::Sum> for ColumnsOfB<'_, T> {
+impl<T: Factor> Task<T::Sum> for ColumnsOfB<'_, T> {
     type Home = Self;
     type Output = ();
 
@@ -184,7 +184,7 @@ impl<T: Factor> ColumnGroup<T> {
 /// At most M rows of A, as a separate function; missing rows repeat the last one.
 struct Columns<T: Factor, const M: usize>(ColumnGroup<T>);
 
-impl<T: Factor, const M: usize> ElementTask<T::Sum> for Columns<T, M> {
+impl<T: Factor, const M: usize> Task<T::Sum> for Columns<T, M> {
     type Home = Self;
     type Output = ();
 

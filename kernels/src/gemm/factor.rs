@@ -4,9 +4,9 @@
 use half::{bf16, f16};
 
 use super::matrix::MatRef;
-use super::{ColumnsOfB, Copied, Pack, PartOfWindows, Piece, RowsOfB, Small};
+use super::{Blocked, ColumnsOfB, Copied, Pack, PartOfWindows, RowsOfB, Small};
 use crate::convert::{f32_from_bf16, f32_from_f16};
-use crate::dispatch::Enter as _;
+use crate::dispatch::run;
 use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 
 /// An element type of the operands of a product: `f32` and `f64`, and `f16` and `bf16`, whose
@@ -18,8 +18,7 @@ use crate::simd::{Float, Isa, Lanes, MAX_LANES};
 /// let a = [1.0, 2.0, 3.0, 4.0].map(bf16::from_f32); // [2, 2]
 /// let mut c = [0.0f32; 4];
 /// let a = MatRef::row_major(&a, [2, 2])?;
-/// let product = Gemm { a, b: a.t(), alpha: 1.0, beta: 0.0 };
-/// gemm(product, MatMut::row_major(&mut c, [2, 2])?, &mut Workspace::new())?;
+/// gemm(Gemm::new(a, a.t()), MatMut::row_major(&mut c, [2, 2])?, &mut Workspace::new())?;
 /// assert_eq!(c, [5.0, 11.0, 11.0, 25.0]);
 /// # Ok::<(), swath_kernels::GemmError>(())
 /// ```
@@ -48,7 +47,7 @@ pub trait Factor: Copy + Send + Sync + 'static + core::fmt::Debug + sealed::Seal
     /// Runs the driver's loops on the chosen level. Not generic, so that they are compiled with
     /// this crate and not again in each crate that uses it.
     #[doc(hidden)]
-    fn multiply(task: Piece<'_, Self::Sum>);
+    fn multiply(task: Blocked<'_, Self::Sum>);
     /// [`Factor::multiply`] for small products.
     #[doc(hidden)]
     fn multiply_small(task: &Small<'_, Self>);
@@ -75,26 +74,26 @@ mod sealed {
 
 macro_rules! tasks {
     () => {
-        fn multiply(task: Piece<'_, Self::Sum>) {
-            Self::Sum::enter(task);
+        fn multiply(task: Blocked<'_, Self::Sum>) {
+            run(task);
         }
         fn multiply_small(task: &Small<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn multiply_rows(task: RowsOfB<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn multiply_columns(task: ColumnsOfB<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn pack(task: &Pack<'_, Self>) -> Isa {
-            Self::Sum::enter(task)
+            run(task)
         }
         fn copy(task: &Copied<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
         fn windows(task: &PartOfWindows<'_, Self>) {
-            Self::Sum::enter(task);
+            run(task);
         }
     };
 }

@@ -39,12 +39,12 @@ pub enum GemmError {
         /// Shape of C.
         c: [usize; 2],
     },
-    /// The length of a bias is not the number of columns of C.
+    /// The length of a bias is not the number of columns, or of rows, of C.
     BiasLength {
         /// Elements of the bias.
         len: usize,
-        /// Columns of C.
-        columns: usize,
+        /// Columns or rows of C.
+        expected: usize,
     },
     /// `beta` is not zero, but C is uninitialised memory.
     UninitializedOutput {
@@ -75,8 +75,8 @@ impl fmt::Display for GemmError {
             Self::ShapeMismatch { a, b, c } => {
                 write!(f, "gemm: the product of {a:?} and {b:?} does not have the shape {c:?}")
             }
-            Self::BiasLength { len, columns } => {
-                write!(f, "gemm: expected a bias of {columns} elements, got {len}")
+            Self::BiasLength { len, expected } => {
+                write!(f, "gemm: expected a bias of {expected} elements, got {len}")
             }
             Self::UninitializedOutput { c } => write!(
                 f,
@@ -200,6 +200,11 @@ impl<'a, E> MatRef<'a, E> {
     /// Elements between rows and between columns.
     pub fn strides(&self) -> [isize; 2] {
         self.strides
+    }
+
+    /// The address of element (0, 0), which exists if the matrix is not empty.
+    pub fn as_ptr(&self) -> *const E {
+        self.data
     }
 
     /// Returns the transpose, a view of the same memory.
@@ -351,15 +356,6 @@ impl<'a, E> MatMut<'a, E> {
         self.strides
     }
 
-    /// Copies `row` to every row; it must have as many elements.
-    pub(super) fn fill_rows(&mut self, row: &[E])
-    where
-        E: Copy,
-    {
-        (0..self.shape[0]).for_each(|i| self.write_row(i, row));
-        self.initialized = true;
-    }
-
     /// Copies `row` to row `i`.
     ///
     /// # Panics
@@ -455,6 +451,11 @@ impl<'a, E> MatMut<'a, E> {
         // SAFETY: there are elements: the matrix's `rows * cols` from the first one on are
         // initialised, and in the slice that `self` borrows exclusively.
         Some(unsafe { core::slice::from_raw_parts_mut(self.data, rows * cols) })
+    }
+
+    /// The address of element (0, 0), which exists if the matrix is not empty.
+    pub fn as_mut_ptr(&mut self) -> *mut E {
+        self.data
     }
 
     /// Returns a view of the same elements with a shorter lifetime.

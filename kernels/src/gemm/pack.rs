@@ -13,7 +13,7 @@ use super::factor::Factor;
 use super::matrix::{MatRef, step};
 use super::split::Split;
 use super::tile::{MR, max_vectors};
-use crate::simd::{ElementTask, Float, Isa, Lanes, MAX_LANES, Vector};
+use crate::simd::{Float, Isa, Lanes, MAX_LANES, Task, Vector};
 
 /// Copies and packs an operand of any type, for loops that only know the type of the sums.
 ///
@@ -69,7 +69,7 @@ impl<'a, T: Factor> Pack<'a, T> {
     }
 }
 
-impl<'a, T: Factor> ElementTask<T::Sum> for &Pack<'a, T> {
+impl<'a, T: Factor> Task<T::Sum> for &Pack<'a, T> {
     type Home = Pack<'a, T>;
     type Output = Isa;
 
@@ -352,7 +352,7 @@ impl<'a, T: Factor> Copied<'a, T> {
     }
 }
 
-impl<'a, T: Factor> ElementTask<T::Sum> for &Copied<'a, T> {
+impl<'a, T: Factor> Task<T::Sum> for &Copied<'a, T> {
     const ALIGNS_FRAME: bool = false;
     type Home = Copied<'a, T>;
     type Output = ();

@@ -28,7 +28,7 @@
 //! docs/lab/kernels.md has the table.
 
 use super::cache::hardware_prefetches;
-use super::driver::Finish;
+use super::driver::Combine;
 use super::factor::Factor;
 use super::matrix::{MatMut, MatRef, step};
 use super::pack::{Copied, copied_row};
@@ -38,7 +38,7 @@ use super::workspace::Workspace;
 use super::{IN_PLACE_ROWS, KC};
 use crate::copy::is_streamed;
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{ElementTask, Float, Lanes, MAX_LANES};
+use crate::simd::{Float, Lanes, MAX_LANES, Task};
 
 /// Rows of B read side by side.
 const STEPS: usize = 8;
@@ -115,7 +115,7 @@ impl<'a, T: Factor> RowsOfB<'a, T> {
     }
 }
 
-impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
+impl<T: Factor> Task<T::Sum> for RowsOfB<'_, T> {
     type Home = Self;
     type Output = ();
 
@@ -175,7 +175,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                         unsafe { core::slice::from_raw_parts_mut(chains, columns) }.reverse();
                     }
                 }
-                let finish = Finish {
+                let combine = Combine {
                     shape: [m, columns],
                     acc: chains.cast_const(),
                     acc_row: chains_row as isize,
@@ -191,7 +191,7 @@ impl<T: Factor> ElementTask<T::Sum> for RowsOfB<'_, T> {
                 };
                 // SAFETY: m rows and the panel's columns are in C, in the sums just computed and,
                 // if k has several blocks, in `partial`; a bias has n elements.
-                unsafe { finish.run(simd) };
+                unsafe { combine.run(simd) };
             }
         }
     }
@@ -298,7 +298,7 @@ impl<T: Factor> Strip<T> {
 /// Whole tiles of ROWS rows and NV vectors, as a separate function.
 struct Tiles<'a, T: Factor, const ROWS: usize, const NV: usize>(&'a Strip<T>);
 
-impl<T: Factor, const ROWS: usize, const NV: usize> ElementTask<T::Sum> for Tiles<'_, T, ROWS, NV> {
+impl<T: Factor, const ROWS: usize, const NV: usize> Task<T::Sum> for Tiles<'_, T, ROWS, NV> {
     type Home = Strip<T>;
     type Output = ();
 

@@ -13,7 +13,7 @@ use super::tile::{MR, Tile, max_vectors, row_offsets};
 use super::workspace::Workspace;
 use super::{KC, is_small};
 use crate::simd::sealed::Sealed as _;
-use crate::simd::{ElementTask, Float, Lanes, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// C ← A·B (+ bias, of n elements) of small operands.
 ///
@@ -62,15 +62,15 @@ impl<'a, T: Factor> Small<'a, T> {
     }
 }
 
-impl<'a, T: Factor> ElementTask<T::Sum> for &Small<'a, T> {
+impl<'a, T: Factor> Task<T::Sum> for &Small<'a, T> {
     const ALIGNS_FRAME: bool = false;
     type Home = Small<'a, T>;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<T::Sum>>(self, simd: S) {
+    fn run<S: Simd + Lanes<T::Sum>>(self, simd: S) {
         let Small { a, b, bias, c, .. } = *self;
-        if const { !T::IS_SUM || S::LANES != 16 } {
+        if const { !T::IS_SUM || <S as Lanes<T::Sum>>::LANES != 16 } {
             return Tiles(self).run(simd);
         }
         // Not compared as arrays: extents and strides would be loaded two at a time, which waits
@@ -97,14 +97,15 @@ impl<'a, T: Factor> ElementTask<T::Sum> for &Small<'a, T> {
 /// The tiles, as a separate function: setting up its frame takes as long as a four by four product.
 struct Tiles<'s, 'a, T: Factor>(&'s Small<'a, T>);
 
-impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
+impl<'s, 'a, T: Factor> Task<T::Sum> for Tiles<'s, 'a, T> {
     const ALIGNS_FRAME: bool = false;
     type Home = Small<'a, T>;
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes<T::Sum>>(self, simd: S) {
+    fn run<S: Simd + Lanes<T::Sum>>(self, simd: S) {
         let Small { a, b, bias, c, copy } = *self.0;
+        let lanes = <S as Lanes<T::Sum>>::LANES;
         let ([m, n], depth) = (c.shape, a.shape[1]);
         let (mut a_data, mut a_strides) = (a.data.cast(), a.strides);
         let (mut b_data, mut b_step) = (b.data.cast(), b.strides[0]);
@@ -120,11 +121,11 @@ impl<'s, 'a, T: Factor> ElementTask<T::Sum> for Tiles<'s, 'a, T> {
                 (a_data, a_strides) = (dst.cast_const(), [row as isize, 1]);
             }
         }
-        let tiles = Split::new(n.div_ceil(S::LANES), const { max_vectors(S::ISA) });
+        let tiles = Split::new(n.div_ceil(lanes), const { max_vectors(S::ISA) });
         let rows = Split::new(m, MR);
         for tile in 0..tiles.parts() {
-            let (start, vectors) = (tiles.start(tile) * S::LANES, tiles.len(tile));
-            let last = S::LANES.min(n - start - (vectors - 1) * S::LANES);
+            let (start, vectors) = (tiles.start(tile) * lanes, tiles.len(tile));
+            let last = lanes.min(n - start - (vectors - 1) * lanes);
             for row in 0..rows.parts() {
                 let (top, height) = (rows.start(row), rows.len(row));
                 // SAFETY: rows and vectors come from splits by MR and max_vectors. Rows

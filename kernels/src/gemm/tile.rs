@@ -16,7 +16,7 @@
 //! AVX2: 6x16 .95 to .99, 4x24 .6 to .9 (spills).
 
 use super::matrix::step;
-use crate::simd::{ElementTask, Float, Isa, Lanes, Vector};
+use crate::simd::{Float, Isa, Lanes, Task, Vector};
 
 /// A loop over `0..count` with a count so small that the compiler unrolls it and keeps the arrays
 /// it indexes in registers. These loops are compiled for every tile shape; `while` starts from half
@@ -141,7 +141,7 @@ impl<E: Float> Tile<'_, E> {
                 ..*self
             };
             // Row i is one of the rows that the caller promised.
-            Sweep::<E, 1, 1>(&row).run(simd);
+            E::call(simd, Sweep::<E, 1, 1>(&row));
         }
     }
 
@@ -167,7 +167,7 @@ impl<E: Float> Tile<'_, E> {
 /// all shapes would share one register allocation, which spills accumulators.
 struct Sweep<'a, E, const ROWS: usize, const NV: usize>(&'a Tile<'a, E>);
 
-impl<E: Float, const ROWS: usize, const NV: usize> ElementTask<E> for Sweep<'_, E, ROWS, NV> {
+impl<E: Float, const ROWS: usize, const NV: usize> Task<E> for Sweep<'_, E, ROWS, NV> {
     const ALIGNS_FRAME: bool = false;
     type Home = Self;
     type Output = ();

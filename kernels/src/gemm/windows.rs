@@ -24,7 +24,7 @@ use super::pack::{Source, Squares, copied_row};
 use super::split::Split;
 use super::tile::{MAX_NV, max_vectors};
 use crate::geometry::Geometry;
-use crate::simd::{ElementTask, Lanes, MAX_LANES};
+use crate::simd::{Lanes, MAX_LANES, Task};
 
 /// The windows of images `[images, channels, depth, height, width]` as a matrix `[channels · kd · kh · kw,
 /// images · od · oh · ow]`, or some of its columns.
@@ -176,7 +176,7 @@ struct Segment {
 /// Maximum number of segments of a tile, which has one per column at most.
 const SEGMENTS: usize = MAX_NV * MAX_LANES;
 
-impl<'a, T: Factor> ElementTask<T::Sum> for &Part<'a, T> {
+impl<'a, T: Factor> Task<T::Sum> for &Part<'a, T> {
     type Home = Part<'a, T>;
     type Output = ();
 

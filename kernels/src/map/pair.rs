@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::kernel::lengths_differ;
-use crate::dispatch::Enter as _;
-use crate::simd::{ElementTask, Float, Lanes};
+use crate::dispatch::run;
+use crate::simd::{Float, Lanes, Task};
 
 /// A one-argument element-wise kernel with two results.
 pub(crate) trait MapPair<E: Float> {
@@ -26,7 +26,7 @@ pub(crate) fn map_pair<E: Float, K: MapPair<E>>(
             lengths_differ(name, x.len(), len);
         }
     }
-    E::enter(RunPair::<E, K> { x, y: [first, second], kernel: PhantomData });
+    run(RunPair::<E, K> { x, y: [first, second], kernel: PhantomData });
 }
 
 /// Slices of one length.
@@ -36,7 +36,7 @@ struct RunPair<'a, E, K> {
     kernel: PhantomData<K>,
 }
 
-impl<E: Float, K: MapPair<E>> ElementTask<E> for RunPair<'_, E, K> {
+impl<E: Float, K: MapPair<E>> Task<E> for RunPair<'_, E, K> {
     type Home = K;
     type Output = ();
     #[inline(always)]

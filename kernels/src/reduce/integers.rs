@@ -12,12 +12,11 @@
 //! enters. Column loops take four rows at once and prefetch the next four.
 
 mod index;
-mod scan;
+pub(crate) mod scan;
 
 use core::mem::MaybeUninit;
 
 use index::{Index, IndexColumns};
-use scan::{ScanColumns, ScanRows};
 
 use super::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
 use crate::convert::{Truth, Words};
@@ -38,21 +37,11 @@ const BAND: usize = 256;
 /// Columns per tile: their winners, indices and lanes stay in the L1 cache.
 const TILE: usize = 512;
 
-/// Integers that can be reduced and scanned: `i64` and `u8`. Sealed.
-pub trait Integer: Copy + Ord + Into<i64> + sealed::Sealed {
-    #[doc(hidden)]
-    fn scan_rows(product: bool, x: &[Self], cols: usize, y: &mut [MaybeUninit<i64>]);
-    #[doc(hidden)]
-    fn scan_columns(product: bool, x: &[Self], totals: &mut [i64], y: &mut [MaybeUninit<i64>]);
-}
-
-mod sealed {
-    /// Element types that hold row numbers.
-    pub trait Sealed: Copy + Ord {
-        const NONE: Self;
-        /// Converts a number below 128.
-        fn number(i: usize) -> Self;
-    }
+/// Integers whose extrema have an index; their type holds row numbers.
+pub(crate) trait Integer: Copy + Ord + Into<i64> {
+    const NONE: Self;
+    /// Converts a number below 128.
+    fn number(i: usize) -> Self;
 }
 
 /// The operation by which a total takes an element; a constant in hot loops, see `for_join`.
@@ -307,25 +296,11 @@ fn each_tile<T, Y: Copy, P>(
 /// Implements the reductions of an integer type.
 macro_rules! integers {
     ($t:ident, |$slice:ident| $sum:expr, |$x:ident, $y:ident| $sums:expr) => {
-        impl sealed::Sealed for $t {
+        impl Integer for $t {
             const NONE: $t = $t::MAX;
             #[inline(always)]
             fn number(i: usize) -> $t {
                 i as $t
-            }
-        }
-
-        impl Integer for $t {
-            fn scan_rows(product: bool, x: &[$t], cols: usize, y: &mut [MaybeUninit<i64>]) {
-                run(ScanRows { product, x, cols, y });
-            }
-            fn scan_columns(
-                product: bool,
-                x: &[$t],
-                totals: &mut [i64],
-                y: &mut [MaybeUninit<i64>],
-            ) {
-                run(ScanColumns { product, x, totals, y });
             }
         }
 

@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 
 use crate::copy::Plain;
-use crate::dispatch::Enter as _;
+use crate::dispatch::run;
 use crate::fold::PairwiseSum;
 use crate::fold::Widen;
 use crate::fold::columns::Matrix;
@@ -13,7 +13,7 @@ use crate::fold::rows::{at_number, exps_sum, max_number};
 use crate::fold::strips::{Strip, TILE_COLS, logs, shifted_sums, tiles};
 use crate::map::Map;
 use crate::math::{Exp, Log};
-use crate::simd::{Float, FoldTask, Lanes, Simd};
+use crate::simd::{Float, Lanes, Simd, Task};
 
 /// Element types that can be reduced in every way: `f32` and `f64`. Sealed. To take
 /// [`logsumexp`](crate::logsumexp) of `f16` or `bf16`, [`convert`](crate::convert) to `f32` first,
@@ -34,13 +34,13 @@ macro_rules! impl_reduce {
     ($($t:ident)*) => {$(
         impl Reduce for $t {
             fn push_exps(into: &mut PairwiseSum, x: &[Self], shift: Self) {
-                $t::enter_fold(PushExps { x, shift, into });
+                run(PushExps { x, shift, into });
             }
             fn logsumexp(x: &[Self]) -> f64 {
-                $t::enter_fold(LogSumExp { x })
+                run(LogSumExp { x })
             }
             fn logsumexp_columns(x: Matrix<&[Self]>, y: &mut [MaybeUninit<Self>]) {
-                $t::enter_fold(LogSumExpColumns { x: Strip::of(x), rows: x.rows, y })
+                run(LogSumExpColumns { x: Strip::of(x), rows: x.rows, y })
             }
         }
     )*};
@@ -54,7 +54,7 @@ struct PushExps<'a, E> {
     into: &'a mut PairwiseSum,
 }
 
-impl<E: Float + Accumulate> FoldTask<E> for PushExps<'_, E>
+impl<E: Float + Accumulate> Task<E> for PushExps<'_, E>
 where
     Exp: Map<E, 1>,
 {
@@ -73,7 +73,7 @@ struct LogSumExp<'a, E> {
     x: &'a [E],
 }
 
-impl<E: Float + Accumulate> FoldTask<E> for LogSumExp<'_, E>
+impl<E: Float + Accumulate> Task<E> for LogSumExp<'_, E>
 where
     Exp: Map<E, 1>,
 {
@@ -104,7 +104,7 @@ struct LogSumExpColumns<'a, E> {
     y: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Float + Widen> FoldTask<E> for LogSumExpColumns<'_, E>
+impl<E: Float + Widen> Task<E> for LogSumExpColumns<'_, E>
 where
     Exp: Map<E, 1>,
 {

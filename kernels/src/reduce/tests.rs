@@ -94,7 +94,7 @@ fn f64_variances_are_close_to_exact_at_any_mean() {
         let found = variance(&x, 0);
         assert!(is_close(found, exact, 2f64.powi(-40)), "{mean:e}: {found}, not {exact}");
         let mut y = [0.0];
-        variance_columns(&x, len, 1, 0, &mut y);
+        reduce_columns(&Variance { ddof: 0 }, &x, len, 1, &mut y);
         assert_eq!(y[0], found);
     }
 }
@@ -192,8 +192,8 @@ fn norms_neither_overflow_nor_underflow() {
         assert_eq!(norm2(&[f64::INFINITY, 1.0]), f64::INFINITY);
         assert!(norm2(&[f64::NAN, f64::INFINITY]).is_nan() && norm2(&[f64::NAN]).is_nan());
         assert_eq!((norm2::<f64>(&[]), norm2(&[0.0; 50]), norm1::<f32>(&[])), (0.0, 0.0, 0.0));
-        assert_eq!(max_magnitude(&[1.0, -3.0, 2.0f32]), Some(3.0));
-        assert_eq!(min_magnitude(&[-0.0f64]).map(f64::to_bits), Some(0));
+        assert_eq!(reduce(&MaxMagnitude, &[1.0, -3.0, 2.0f32]), 3.0);
+        assert_eq!(reduce(&MinMagnitude, &[-0.0f64]).to_bits(), 0);
     });
 }
 
@@ -341,20 +341,22 @@ fn check_columns<E: Reduce>(isa: Isa) {
         type OfColumns<'a, E> = &'a dyn Fn(&mut [E]);
         type OfSlice<'a, E> = &'a dyn Fn(&[E]) -> E;
         let folds: [(&str, OfColumns<'_, E>, OfSlice<'_, E>); 11] = [
-            ("sum", &|y| sum_columns(&x, rows, stride, y), &sum::<E>),
-            ("mean", &|y| mean_columns(&x, rows, stride, y), &mean::<E>),
-            ("prod", &|y| prod_columns(&x, rows, stride, y), &prod::<E>),
-            ("variance", &|y| variance_columns(&x, rows, stride, 1, y), &|x| variance(x, 1)),
-            ("std", &|y| std_columns(&x, rows, stride, 0, y), &|x| std(x, 0)),
-            ("norm0", &|y| norm0_columns(&x, rows, stride, y), &norm0::<E>),
-            ("norm1", &|y| norm1_columns(&x, rows, stride, y), &norm1::<E>),
-            ("norm2", &|y| norm2_columns(&x, rows, stride, y), &norm2::<E>),
-            ("logsumexp", &|y| logsumexp_columns(&x, rows, stride, y), &logsumexp::<E>),
-            ("largest", &|y| max_magnitude_columns(&x, rows, stride, y), &|x| {
-                max_magnitude(x).unwrap()
+            ("sum", &|y| reduce_columns(&Sum, &x, rows, stride, y), &sum::<E>),
+            ("mean", &|y| reduce_columns(&Mean, &x, rows, stride, y), &mean::<E>),
+            ("prod", &|y| reduce_columns(&Prod, &x, rows, stride, y), &prod::<E>),
+            ("variance", &|y| reduce_columns(&Variance { ddof: 1 }, &x, rows, stride, y), &|x| {
+                variance(x, 1)
             }),
-            ("smallest", &|y| min_magnitude_columns(&x, rows, stride, y), &|x| {
-                min_magnitude(x).unwrap()
+            ("std", &|y| reduce_columns(&Std { ddof: 0 }, &x, rows, stride, y), &|x| std(x, 0)),
+            ("norm0", &|y| reduce_columns(&Norm0, &x, rows, stride, y), &|x| reduce(&Norm0, x)),
+            ("norm1", &|y| reduce_columns(&Norm1, &x, rows, stride, y), &norm1::<E>),
+            ("norm2", &|y| reduce_columns(&Norm2, &x, rows, stride, y), &norm2::<E>),
+            ("logsumexp", &|y| logsumexp_columns(&x, rows, stride, y), &logsumexp::<E>),
+            ("largest", &|y| reduce_columns(&MaxMagnitude, &x, rows, stride, y), &|x| {
+                reduce(&MaxMagnitude, x)
+            }),
+            ("smallest", &|y| reduce_columns(&MinMagnitude, &x, rows, stride, y), &|x| {
+                reduce(&MinMagnitude, x)
             }),
         ];
         for (name, of_columns, of_slice) in folds {
@@ -367,11 +369,11 @@ fn check_columns<E: Reduce>(isa: Isa) {
         }
         check_parts(&x, rows, stride, cols, isa);
         let mut y: Box<[i64]> = vec![-1; cols].into();
-        argmax_columns(&x, rows, stride, &mut y[..]);
+        reduce_columns(&ArgMax, &x, rows, stride, &mut y[..]);
         for c in 0..cols {
             assert_eq!(Some(y[c] as usize), argmax(&column(c)), "{c} of {rows} {cols} on {isa}");
         }
-        argmin_columns(&x, rows, stride, &mut y[..]);
+        reduce_columns(&ArgMin, &x, rows, stride, &mut y[..]);
         for c in 0..cols {
             assert_eq!(Some(y[c] as usize), argmin(&column(c)), "{c} of {rows} {cols} on {isa}");
         }
@@ -392,14 +394,14 @@ fn column_folds_have_the_bits_of_slice_folds() {
 fn norms_of_columns_in_several_tiles_are_exact() {
     let x = uniform(unless_miri(1100, 390), 21);
     let mut y = vec![f64::NAN; x.len()];
-    norm2_columns(&x, 1, x.len(), &mut y[..]);
+    reduce_columns(&Norm2, &x, 1, x.len(), &mut y[..]);
     assert_eq!(x, y);
 }
 
 /// The bits of every reduction of some values.
 fn all_bits<E: Reduce>(x: &[E]) -> Vec<u64> {
     let numbers = [sum(x), mean(x), prod(x), variance(x, 1), std(x, 0), norm1(x), norm2(x)];
-    let bits = numbers.into_iter().chain([logsumexp(x), max_magnitude(x).unwrap()]);
+    let bits = numbers.into_iter().chain([logsumexp(x), reduce(&MaxMagnitude, x)]);
     bits.map(|x| x.to_f64().to_bits()).collect()
 }
 
@@ -446,7 +448,7 @@ fn sums_of_many_elements_are_within_two_units_of_rounding() {
     let count = unless_miri(1 << 26, 1 << 10);
     let row = narrowed::<f32>(&uniform(3, 17));
     let mut sums = [0.0f32; 3];
-    sum_columns(&row, count, 0, &mut sums);
+    reduce_columns(&Sum, &row, count, 0, &mut sums);
     let u = 2f64.powi(-24);
     for (sum, x) in sums.iter().zip(&row) {
         assert!(is_close(f64::from(*sum), f64::from(*x) * count as f64, 2.0 * u));
@@ -467,20 +469,20 @@ fn argmax_counts_rows_beyond_f32_precision() {
     for row in [rows - 1, rows - 2, 3] {
         x[row] += 1.0;
         let mut y = [0i64];
-        argmax_columns(&x, rows, 1, &mut y);
+        reduce_columns(&ArgMax, &x, rows, 1, &mut y);
         assert_eq!(y, [row as i64]);
         assert_eq!(argmax(&x), Some(row));
     }
 }
 
 #[test]
-#[should_panic(expected = "argmax_columns: no rows, so the columns have no elements")]
+#[should_panic(expected = "argmax: no rows, so the columns have no elements")]
 fn argmax_of_columns_without_rows_panics() {
-    argmax_columns::<f32>(&[], 0, 2, &mut [0i64; 2]);
+    reduce_columns(&ArgMax, &[0.0f32; 0], 0, 2, &mut [0i64; 2]);
 }
 
 #[test]
-#[should_panic(expected = "variance_columns: 3 rows of 4 with stride 5 exceed 13 elements")]
+#[should_panic(expected = "variance: 3 rows of 4 with stride 5 exceed 13 elements")]
 fn columns_beyond_the_slice_panic() {
-    variance_columns(&[0.0f32; 13], 3, 5, 0, &mut [0.0; 4]);
+    reduce_columns(&Variance { ddof: 0 }, &[0.0f32; 13], 3, 5, &mut [0.0; 4]);
 }

@@ -12,7 +12,7 @@ use crate::fold::strips::{
 };
 use crate::map::Map;
 use crate::math::Exp;
-use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// The task of [`softmax_columns`](crate::softmax_columns), and with `log` of
 /// [`log_softmax_columns`](crate::log_softmax_columns).
@@ -22,7 +22,7 @@ pub(crate) struct SoftmaxColumns<'a, E> {
     pub log: bool,
 }
 
-impl<E: Float + Widen> FoldTask<E> for SoftmaxColumns<'_, E>
+impl<E: Float + Widen> Task<E> for SoftmaxColumns<'_, E>
 where
     Exp: Map<E, 1>,
 {
@@ -89,7 +89,7 @@ pub(crate) struct SoftmaxGradColumns<'a, E> {
     pub log: bool,
 }
 
-impl<E: Float + Widen> FoldTask<E> for SoftmaxGradColumns<'_, E>
+impl<E: Float + Widen> Task<E> for SoftmaxGradColumns<'_, E>
 where
     Exp: Map<E, 1>,
 {

@@ -23,7 +23,7 @@ use crate::fold::rows::{at_number, sums};
 use crate::map::Map;
 use crate::map::rows::map;
 use crate::math::{Exp, Expm1};
-use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// Arguments of [`cross_entropy_rows`](crate::cross_entropy_rows): logits, targets and options.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct CrossEntropyTask<'a, E> {
     pub rest: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Float + Widen> FoldTask<E> for CrossEntropyTask<'_, E>
+impl<E: Float + Widen> Task<E> for CrossEntropyTask<'_, E>
 where
     Exp: Map<E, 1>,
 {
@@ -109,7 +109,7 @@ pub(crate) struct CrossEntropyGradTask<'a, E> {
     pub dx: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Float + Widen> FoldTask<E> for CrossEntropyGradTask<'_, E>
+impl<E: Float + Widen> Task<E> for CrossEntropyGradTask<'_, E>
 where
     Exp: Map<E, 1>,
     Expm1: Map<E, 1>,

@@ -8,7 +8,7 @@ use crate::fold::strips::{
 use crate::map::Map;
 use crate::map::rows;
 use crate::math::{Exp, Expm1};
-use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// Arguments of [`cross_entropy_columns`](crate::cross_entropy_columns): logits, targets and options.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub(crate) struct CrossEntropyColumnsTask<'a, E> {
     pub rest: &'a mut [E],
 }
 
-impl<E: Float + Widen> FoldTask<E> for CrossEntropyColumnsTask<'_, E>
+impl<E: Float + Widen> Task<E> for CrossEntropyColumnsTask<'_, E>
 where
     Exp: Map<E, 1>,
 {
@@ -120,7 +120,7 @@ pub(crate) struct CrossEntropyGradColumnsTask<'a, E> {
     pub dx: StripMut<'a, E>,
 }
 
-impl<E: Float + Widen> FoldTask<E> for CrossEntropyGradColumnsTask<'_, E>
+impl<E: Float + Widen> Task<E> for CrossEntropyGradColumnsTask<'_, E>
 where
     Exp: Map<E, 1>,
     Expm1: Map<E, 1>,

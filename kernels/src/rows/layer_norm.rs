@@ -17,7 +17,7 @@ use core::mem::MaybeUninit;
 use crate::fold::Widen;
 use crate::fold::rows::sums;
 use crate::map::rows::map;
-use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// Arguments of [`layer_norm_rows`](crate::layer_norm_rows).
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub(crate) struct LayerNormTask<'a, E> {
     pub deviation: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Float + Widen> FoldTask<E> for LayerNormTask<'_, E> {
+impl<E: Float + Widen> Task<E> for LayerNormTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -145,7 +145,7 @@ pub(crate) struct LayerNormGradTask<'a, E> {
     pub dbias: &'a mut [f64],
 }
 
-impl<E: Float + Widen> FoldTask<E> for LayerNormGradTask<'_, E> {
+impl<E: Float + Widen> Task<E> for LayerNormGradTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

@@ -14,7 +14,7 @@ use core::mem::MaybeUninit;
 use crate::fold::Widen;
 use crate::fold::rows::sums;
 use crate::map::rows::map;
-use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// Arguments of [`rms_norm_rows`](crate::rms_norm_rows).
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct RmsNormTask<'a, E> {
     pub reciprocal: &'a mut [MaybeUninit<E>],
 }
 
-impl<E: Float + Widen> FoldTask<E> for RmsNormTask<'_, E> {
+impl<E: Float + Widen> Task<E> for RmsNormTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -96,7 +96,7 @@ pub(crate) struct RmsNormGradTask<'a, E> {
     pub dweight: &'a mut [f64],
 }
 
-impl<E: Float + Widen> FoldTask<E> for RmsNormGradTask<'_, E> {
+impl<E: Float + Widen> Task<E> for RmsNormGradTask<'_, E> {
     type Home = Self;
     type Output = ();
     #[inline(always)]

@@ -17,7 +17,7 @@ use crate::fold::rows::{at_number, exps, exps_sum, max_number, sums};
 use crate::map::Map;
 use crate::map::rows::{change, map};
 use crate::math::{Exp, Log};
-use crate::simd::{Float, FoldTask, Lanes, Simd, Vector};
+use crate::simd::{Float, Lanes, Simd, Task, Vector};
 
 /// The task of [`softmax_rows`](crate::softmax_rows), and with `log` of
 /// [`log_softmax_rows`](crate::log_softmax_rows).
@@ -28,7 +28,7 @@ pub(crate) struct SoftmaxTask<'a, E> {
     pub log: bool,
 }
 
-impl<E: Float + Widen> FoldTask<E> for SoftmaxTask<'_, E>
+impl<E: Float + Widen> Task<E> for SoftmaxTask<'_, E>
 where
     Exp: Map<E, 1>,
 {
@@ -161,7 +161,7 @@ pub(crate) struct SoftmaxGradTask<'a, E> {
     pub log: bool,
 }
 
-impl<E: Float + Widen> FoldTask<E> for SoftmaxGradTask<'_, E>
+impl<E: Float + Widen> Task<E> for SoftmaxGradTask<'_, E>
 where
     Exp: Map<E, 1>,
 {

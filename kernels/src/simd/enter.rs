@@ -18,11 +18,12 @@ use std::arch::is_x86_feature_detected as is_detected;
 use super::scalar::Scalar;
 use super::{Float, Isa, Lanes, Simd};
 
-/// Work over whole slices, generic over the instruction set that will run it.
+/// Work over whole slices, generic over the instruction set that will run it: `run(task)` of
+/// `dispatch.rs` chooses one.
 ///
-/// `run` is `#[inline(always)]` in every implementation, and so is every function on vectors that
-/// it calls, so that all of it is compiled inside the trampoline with the level's features.
-pub trait Task {
+/// `E` is the element type whose vectors the work uses. Work on several types, or on none, leaves it
+/// out: every instruction set has vectors of `f32`.
+pub trait Task<E: Float = f32> {
     /// Aligns the stack frame to 64 bytes so that spilled vectors never straddle a cache line. Off
     /// for tiny tasks that never spill.
     const ALIGNS_FRAME: bool = true;
@@ -31,29 +32,11 @@ pub trait Task {
     type Home;
     /// The result type.
     type Output;
-    /// Does the work with the vectors of `S`.
-    fn run<S: Simd>(self, simd: S) -> Self::Output;
-}
-
-/// A [`Task`] that is generic over the element type: `E::enter(task)` runs it.
-pub trait ElementTask<E: Float> {
-    /// See [`Task::ALIGNS_FRAME`].
-    const ALIGNS_FRAME: bool = true;
-    /// See [`Task::Home`].
-    type Home;
-    /// The result type.
-    type Output;
-    /// Does the work with the vectors of `S`.
-    fn run<S: Lanes<E>>(self, simd: S) -> Self::Output;
-}
-
-/// An [`ElementTask`] that also sums in `f64`: `E::enter_fold(task)` runs it.
-pub trait FoldTask<E: Float> {
-    /// See [`Task::Home`].
-    type Home;
-    /// The result type.
-    type Output;
-    /// Does the work with the vectors of `S`.
+    /// Does the work with the vectors of `S`. An implementation names the bound that it needs,
+    /// `Simd` or `Lanes<E>`, and both where it also sums in `f64`.
+    ///
+    /// It is `#[inline(always)]`, and so is every function on vectors that it calls, so that all of
+    /// it is compiled inside the trampoline with the level's features.
     fn run<S: Simd + Lanes<E>>(self, simd: S) -> Self::Output;
 }
 

@@ -1,6 +1,6 @@
 //! The sealing trait of [`Float`].
 
-use super::{ElementTask, Entries, Float, FoldTask, Isa, Simd, Task, Token};
+use super::{Entries, Float, Isa, Simd, Task, Token};
 
 /// Seals [`Float`], and provides what generic code cannot express: every token has lanes of this
 /// element type.
@@ -11,73 +11,48 @@ pub trait Sealed: Sized {
     ///
     /// # Safety
     /// The level is available on this machine.
-    unsafe fn enter_on<T: ElementTask<Self>>(isa: Isa, task: T) -> T::Output
+    unsafe fn enter_on<T: Task<Self>>(isa: Isa, task: T) -> T::Output
     where
         Self: Float;
-    /// Runs a fold task on a level.
-    ///
-    /// # Safety
-    /// The level is available on this machine.
-    unsafe fn enter_fold_on<T: FoldTask<Self>>(isa: Isa, task: T) -> T::Output
-    where
-        Self: Float;
-    /// [`Token::call`] for a task that is generic over the element type.
-    fn call<S: Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output
-    where
-        Self: Float;
-    /// [`Token::call`] for a fold task.
-    fn call_fold<S: Token, T: FoldTask<Self>>(simd: S, task: T) -> T::Output
+    /// [`Token::call`] for a task of this element type.
+    fn call<S: Token, T: Task<Self>>(simd: S, task: T) -> T::Output
     where
         Self: Float;
 }
 
+/// A task of `f64` as one of `f32`, which every token has lanes of too.
+struct OnF64<T>(T);
+
+impl<T: Task<f64>> Task for OnF64<T> {
+    const ALIGNS_FRAME: bool = T::ALIGNS_FRAME;
+    type Home = T::Home;
+    type Output = T::Output;
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> T::Output {
+        self.0.run::<S>(simd)
+    }
+}
+
 macro_rules! impl_sealed {
-    ($($t:ident)*) => {$(
-        const _: () = {
-            struct OnSimd<T>(T);
-            impl<T: ElementTask<$t>> Task for OnSimd<T> {
-                const ALIGNS_FRAME: bool = T::ALIGNS_FRAME;
-                type Home = T::Home;
-                type Output = T::Output;
-                #[inline(always)]
-                fn run<S: Simd>(self, simd: S) -> T::Output {
-                    self.0.run::<S>(simd)
-                }
+    ($($t:ident $On:ty, |$task:ident| $on:expr;)*) => {$(
+        impl Sealed for $t {
+            #[inline(always)]
+            fn low_bits(self) -> usize {
+                self.to_bits() as usize
             }
-            struct FoldOnSimd<T>(T);
-            impl<T: FoldTask<$t>> Task for FoldOnSimd<T> {
-                type Home = T::Home;
-                type Output = T::Output;
-                #[inline(always)]
-                fn run<S: Simd>(self, simd: S) -> T::Output {
-                    self.0.run::<S>(simd)
-                }
+            #[inline(always)]
+            unsafe fn enter_on<T: Task<Self>>(isa: Isa, $task: T) -> T::Output {
+                // SAFETY: as the caller promises.
+                unsafe { Entries::<$On>::TABLE[isa as usize]($on) }
             }
-            impl Sealed for $t {
-                #[inline(always)]
-                fn low_bits(self) -> usize {
-                    self.to_bits() as usize
-                }
-                #[inline(always)]
-                unsafe fn enter_fold_on<T: FoldTask<Self>>(isa: Isa, task: T) -> T::Output {
-                    // SAFETY: as the caller promises.
-                    unsafe { Entries::<FoldOnSimd<T>>::TABLE[isa as usize](FoldOnSimd(task)) }
-                }
-                #[inline(always)]
-                unsafe fn enter_on<T: ElementTask<Self>>(isa: Isa, task: T) -> T::Output {
-                    // SAFETY: as the caller promises.
-                    unsafe { Entries::<OnSimd<T>>::TABLE[isa as usize](OnSimd(task)) }
-                }
-                #[inline(always)]
-                fn call<S: Token, T: ElementTask<Self>>(simd: S, task: T) -> T::Output {
-                    simd.call(OnSimd(task))
-                }
-                #[inline(always)]
-                fn call_fold<S: Token, T: FoldTask<Self>>(simd: S, task: T) -> T::Output {
-                    simd.call(FoldOnSimd(task))
-                }
+            #[inline(always)]
+            fn call<S: Token, T: Task<Self>>(simd: S, $task: T) -> T::Output {
+                simd.call($on)
             }
-        };
+        }
     )*};
 }
-impl_sealed!(f32 f64);
+impl_sealed! {
+    f32 T, |task| task;
+    f64 OnF64<T>, |task| OnF64(task);
+}

@@ -3,8 +3,7 @@
 use ::half::{bf16, f16};
 
 use super::*;
-use super::{ElementTask, Task};
-use crate::dispatch::{Enter as _, Isa, run, with_isa};
+use crate::dispatch::{Isa, run, with_isa};
 use crate::testing::unless_miri;
 
 mod memory;
@@ -111,11 +110,10 @@ const COLUMNS: [&str; 33] = [
     "any, all",
 ];
 
-impl<E: Bits> ElementTask<E> for AllOperations<E> {
-    type Home = Self;
+impl<E: Bits> Work<E> for AllOperations<E> {
     type Output = Vec<Vec<u64>>;
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) -> Self::Output {
+    fn on<S: Lanes<E>>(self, simd: S) -> Self::Output {
         let mut columns = vec![Vec::new(); COLUMNS.len()];
         for triples in self.0.chunks_exact(S::LANES) {
             let column = |i: usize| triples.iter().map(|t| t[i]).collect::<Vec<E>>();
@@ -196,15 +194,24 @@ fn is_nan<E: Bits>(bits: u64) -> bool {
     E::from_u64(bits).partial_cmp(&E::ZERO).is_none()
 }
 
-/// A task run on two joined vectors.
-struct OnWide<T>(T);
+/// Work on vectors of any width.
+trait Work<E: Float> {
+    type Output;
+    fn on<S: Lanes<E>>(self, simd: S) -> Self::Output;
+}
 
-impl<E: Bits, T: ElementTask<E>> ElementTask<E> for OnWide<T> {
+/// Work on single vectors, or on two joined ones.
+struct On<T> {
+    work: T,
+    joined: bool,
+}
+
+impl<E: Bits, T: Work<E>> Task<E> for On<T> {
     type Home = Self;
     type Output = T::Output;
     #[inline(always)]
     fn run<S: Lanes<E>>(self, simd: S) -> T::Output {
-        self.0.run(Wide(simd))
+        if self.joined { self.work.on(Wide(simd)) } else { self.work.on(simd) }
     }
 }
 
@@ -219,13 +226,10 @@ fn check_all_operations<E: Bits>() {
     // Operations on registers touch no memory, so a few cases are enough for Miri.
     let mut triples: Vec<_> = triples.into_iter().step_by(unless_miri(1, 89)).collect();
     triples.resize(triples.len().next_multiple_of(32), [E::ONE; 3]);
-    let scalar = with_isa(Isa::Scalar, || E::enter(AllOperations(triples.clone()))).unwrap();
+    let results = |joined| run::<E, _>(On { work: AllOperations(triples.clone()), joined });
+    let scalar = with_isa(Isa::Scalar, || results(false)).unwrap();
     for isa in Isa::ALL {
-        let both = || {
-            let task = AllOperations(triples.clone());
-            [E::enter(task), E::enter(OnWide(AllOperations(triples.clone())))]
-        };
-        let Some(both) = with_isa(isa, both) else {
+        let Some(both) = with_isa(isa, || [false, true].map(results)) else {
             println!("skipped: this machine lacks {isa}");
             continue;
         };
@@ -255,11 +259,10 @@ fn f64_operations_have_the_scalar_bits() {
 /// `x * 2^k` for pairs of a value and the integer `k` as bits.
 struct Scale<E>(Vec<(E, i64)>);
 
-impl<E: Bits> ElementTask<E> for Scale<E> {
-    type Home = Self;
+impl<E: Bits> Work<E> for Scale<E> {
     type Output = Vec<E>;
     #[inline(always)]
-    fn run<S: Lanes<E>>(self, simd: S) -> Vec<E> {
+    fn on<S: Lanes<E>>(self, simd: S) -> Vec<E> {
         let mut results = vec![E::ZERO; self.0.len()];
         for (pairs, out) in self.0.chunks_exact(S::LANES).zip(results.chunks_exact_mut(S::LANES)) {
             let x: Vec<E> = pairs.iter().map(|p| p.0).collect();
@@ -281,13 +284,13 @@ fn check_scale<E: Bits>(bias: i64, step: usize, exact: impl Fn(E, i64) -> Option
         pairs.extend(range.step_by(step).chain([2 * bias, 0, -bias]).map(|k| (x, k)));
     }
     pairs.resize(pairs.len().next_multiple_of(32), (E::ONE, 0));
-    let scalar = with_isa(Isa::Scalar, || E::enter(Scale(pairs.clone()))).unwrap();
+    let results = |joined| run::<E, _>(On { work: Scale(pairs.clone()), joined });
+    let scalar = with_isa(Isa::Scalar, || results(false)).unwrap();
     for isa in Isa::ALL {
-        let Some(results) = with_isa(isa, || E::enter(Scale(pairs.clone()))) else {
+        let Some([results, wide]) = with_isa(isa, || [false, true].map(results)) else {
             println!("skipped: this machine lacks {isa}");
             continue;
         };
-        let wide = with_isa(isa, || E::enter(OnWide(Scale(pairs.clone())))).unwrap();
         let bits = |x: &[E]| x.iter().map(|x| x.to_u64()).collect::<Vec<_>>();
         assert_eq!(bits(&wide), bits(&results), "two vectors as one on {isa}");
         for ((&(x, k), &expected), &actual) in pairs.iter().zip(&scalar).zip(&results) {

@@ -2,15 +2,15 @@
 //! instruction set.
 
 use swath_kernels::testing::with_isa;
-use swath_kernels::{Attend, Isa, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
+use swath_kernels::{Isa, Rows, ScoreBlock, attention_weights, attention_weights_grad, row_dots};
 use swath_kernels::{dot, testing};
 
-fn values<E: Attend>(len: usize, seed: u32, scale: f64) -> Vec<E> {
+fn values<E: Rows>(len: usize, seed: u32, scale: f64) -> Vec<E> {
     let sample = testing::interval_sample_f64(-scale, scale, len as u32 + seed);
     sample.skip(seed as usize).map(E::from_f64).collect()
 }
 
-fn wide<E: Attend>(x: &[E]) -> Vec<f64> {
+fn wide<E: Rows>(x: &[E]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
@@ -30,12 +30,12 @@ const BLOCKS: [(usize, usize, Option<isize>); 9] = [
 type Results = [Vec<f64>; 5];
 
 /// Scores near `offset`, which may be large.
-fn scores<E: Attend>(len: usize, offset: f64) -> Vec<E> {
+fn scores<E: Rows>(len: usize, offset: f64) -> Vec<E> {
     let near = values::<E>(len, 1, 8.0);
     near.into_iter().map(|x| E::from_f64(x.to_f64() + offset)).collect()
 }
 
-fn run<E: Attend>(rows: usize, columns: usize, seen: Option<isize>, offset: f64) -> Results {
+fn run<E: Rows>(rows: usize, columns: usize, seen: Option<isize>, offset: f64) -> Results {
     let stride = columns + 3;
     let block = ScoreBlock { rows, columns, stride, seen, scale: E::from_f64(0.7) };
     let x = scores::<E>(rows * stride, offset);
@@ -49,7 +49,7 @@ fn run<E: Attend>(rows: usize, columns: usize, seen: Option<isize>, offset: f64)
     [&weights, &largest, &inverse, &again, &grad].map(|x| wide(x))
 }
 
-fn check<E: Attend>(epsilon: f64) {
+fn check<E: Rows>(epsilon: f64) {
     let offsets = [0.0, 1e4].into_iter().flat_map(|offset| BLOCKS.map(|block| (block, offset)));
     for ((rows, columns, seen), offset) in offsets {
         let mut results = Isa::ALL.iter().filter_map(|&isa| {

@@ -13,7 +13,7 @@ mod images;
 mod moves;
 pub mod paths;
 mod products;
-pub mod reductions;
+mod reductions;
 mod rows;
 
 use std::sync::LazyLock;

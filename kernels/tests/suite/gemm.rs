@@ -6,8 +6,7 @@ use crate::products::Layout::*;
 use crate::products::*;
 use swath_kernels::testing::{levels, with_isa};
 use swath_kernels::{
-    Factor, Float, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm,
-    gemm_packed,
+    Factor, Float, Gemm, GemmError, GemmPath, MatMut, MatRef, PackedB, Workspace, gemm,
 };
 
 fn check_layouts<E: Float + Factor<Sum = E>>(
@@ -155,7 +154,7 @@ fn gaps_in_the_output_do_not_change() {
             let len = (8 * strides[0] + 20 * strides[1] + 40) as usize;
             let mut data = vec![f32::MAX; len];
             let c = MatMut::new(&mut data, 7, [9, 21], strides).unwrap();
-            let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
+            let product = Gemm::new(a.view(), b.view());
             with_isa(isa, || gemm(product, c, &mut Workspace::new()).unwrap()).unwrap();
             let mut inside = vec![false; len];
             for (i, j) in (0..9).flat_map(|i| (0..21).map(move |j| (i, j))) {
@@ -175,7 +174,7 @@ fn uninitialised_output_is_written_and_never_read() {
         let a = Matrix::<f64>::new([7, k], Rows, &mut random);
         let b = Matrix::<f64>::new([k, 30], Rows, &mut random);
         let mut memory = vec![MaybeUninit::new(f64::NAN); 7 * 30];
-        let product = |beta| Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta };
+        let product = |beta| Gemm { beta, ..Gemm::new(a.view(), b.view()) };
         let c = MatMut::uninit(&mut memory, 0, [7, 30], [30, 1]).unwrap();
         gemm(product(0.0), c, &mut Workspace::new()).unwrap();
         for (at, (x, expected)) in memory.iter().zip(oracle(&a, &b)).enumerate() {
@@ -196,7 +195,7 @@ fn error_is_within_k_units_of_the_product_of_magnitudes() {
         let a = Matrix::<f64>::new([11, k], Rows, &mut random);
         let b = Matrix::<f64>::new([k, 23], Columns, &mut random);
         let mut c = vec![0.0f64; 11 * 23];
-        let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
+        let product = Gemm::new(a.view(), b.view());
         let out = MatMut::row_major(&mut c, [11, 23]).unwrap();
         gemm(product, out, &mut Workspace::new()).unwrap();
         for (at, &got) in c.iter().enumerate() {
@@ -230,12 +229,12 @@ fn single_rows_parts_and_packed_b_have_the_bits_of_the_whole() {
         let b = Matrix::<f32>::new([k, n], layout, &mut random);
         let mut whole = vec![0.0f32; m * n];
         let mut workspace = Workspace::new();
-        let product = Gemm { a: a.view(), b: b.view(), alpha: 1.0, beta: 0.0 };
+        let product = Gemm::new(a.view(), b.view());
         gemm(product, MatMut::row_major(&mut whole, [m, n]).unwrap(), &mut workspace).unwrap();
 
         let mut row = vec![0.0f32; n];
         for i in 0..m {
-            let alone = Gemm { a: a.view().split_rows(i).1.split_rows(1).0, ..product };
+            let alone = Gemm::new(a.view().split_rows(i).1.split_rows(1).0, b.view());
             gemm(alone, MatMut::row_major(&mut row, [1, n]).unwrap(), &mut workspace).unwrap();
             assert_eq!(row, whole[i * n..(i + 1) * n], "row {i}");
         }
@@ -249,7 +248,7 @@ fn single_rows_parts_and_packed_b_have_the_bits_of_the_whole() {
                 let (top, bottom) = c.split_rows(10);
                 for (a, c) in [(a_top, top), (a_bottom, bottom)] {
                     scope.spawn(move || {
-                        let product = Gemm { a, b, alpha: 1.0, beta: 0.0 };
+                        let product = Gemm::new(a, b);
                         gemm(product, c, &mut Workspace::new()).unwrap();
                     });
                 }
@@ -264,8 +263,8 @@ fn single_rows_parts_and_packed_b_have_the_bits_of_the_whole() {
         std::thread::scope(|scope| {
             for (a, c) in [(a_top, top), (a_bottom, bottom)] {
                 scope.spawn(move || {
-                    let product = PackedGemm { a, b: packed, alpha: 1.0, beta: 0.0 };
-                    gemm_packed(product, c, &mut Workspace::new()).unwrap();
+                    let product = Gemm::new(a, packed);
+                    gemm(product, c, &mut Workspace::new()).unwrap();
                 });
             }
         });
@@ -310,7 +309,7 @@ fn each_shape_uses_its_path() {
         for isa in levels() {
             let mut c = Matrix::<f32>::new([m, n], layouts[2], &mut random);
             let (alpha, beta) = (factors.0 as f32, factors.1 as f32);
-            let product = Gemm { a: a.view(), b: b.view(), alpha, beta };
+            let product = Gemm { alpha, beta, ..Gemm::new(a.view(), b.view()) };
             let path = with_isa(isa, || gemm(product, c.view_mut(), &mut Workspace::new()));
             assert_eq!(path, Some(Ok(expected)), "{isa}: {shape:?} {layouts:?} {factors:?}");
         }
@@ -321,17 +320,14 @@ fn each_shape_uses_its_path() {
 fn empty_k_scales_c_by_beta() {
     let mut c = [5.0f32; 6];
     let nothing: [f32; 0] = [];
-    let product = Gemm {
-        a: MatRef::row_major(&nothing, [2, 0]).unwrap(),
-        b: MatRef::row_major(&nothing, [0, 3]).unwrap(),
-        alpha: 1.0,
-        beta: 2.0,
-    };
+    let a = MatRef::row_major(&nothing, [2, 0]).unwrap();
+    let b = MatRef::row_major(&nothing, [0, 3]).unwrap();
+    let product = Gemm { beta: 2.0, ..Gemm::new(a, b) };
     let out = MatMut::row_major(&mut c, [2, 3]).unwrap();
     gemm(product, out, &mut Workspace::new()).unwrap();
     assert_eq!(c, [10.0; 6]);
-    let zero = Gemm { beta: 0.0, ..product };
-    gemm(zero, MatMut::row_major(&mut c, [2, 3]).unwrap(), &mut Workspace::new()).unwrap();
+    gemm(Gemm::new(a, b), MatMut::row_major(&mut c, [2, 3]).unwrap(), &mut Workspace::new())
+        .unwrap();
     assert!(c.iter().all(|x| x.to_bits() == 0));
 }
 
@@ -343,12 +339,12 @@ fn packed_b_of_another_isa_is_an_error() {
     let mut buffer = Workspace::new();
     let packed = with_isa(levels[0], || PackedB::pack(view, &mut buffer)).unwrap();
     for &isa in &levels[1..] {
-        let product = PackedGemm { a: view, b: &packed, alpha: 1.0, beta: 0.0 };
+        let product = Gemm::new(view, &packed);
         let result = with_isa(isa, || {
             // A kernel must run on the level, or `with_isa` panics.
             PackedB::pack(view, &mut Workspace::new());
             let c = MatMut::row_major(&mut c, [3, 3]).unwrap();
-            gemm_packed(product, c, &mut Workspace::new())
+            gemm(product, c, &mut Workspace::new())
         });
         let error = GemmError::PackedForOtherIsa { packed: levels[0], running: isa };
         assert_eq!(result, Some(Err(error)));
@@ -400,7 +396,7 @@ fn workspace_for_partial_sums_is_bounded() {
         let a = MatRef::row_major(&a, [m, 300]).unwrap();
         let b = MatRef::row_major(&b, [300, 70]).unwrap();
         let out = MatMut::row_major(&mut c, [m, 70]).unwrap();
-        gemm(Gemm { a, b, alpha: 1.0, beta: 1.0 }, out, &mut workspace).unwrap();
+        gemm(Gemm { beta: 1.0, ..Gemm::new(a, b) }, out, &mut workspace).unwrap();
         assert_eq!(c, vec![301.0; m * 70]);
         workspace.capacity()
     });

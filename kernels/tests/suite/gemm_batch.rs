@@ -3,8 +3,7 @@
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
-    gemm_packed, testing,
+    Bias, Factor, Float, Gemm, Isa, MatMut, MatRef, PackedB, Workspace, gemm, testing,
 };
 
 /// `[k, n]`: matrix by vector; B in L1, with one and two blocks of k; B that is packed for the batch and read
@@ -79,12 +78,14 @@ fn rows_of<E: Float + Factor<Sum = E>>(
     };
     let (alpha, beta) = (E::ONE, E::ZERO);
     match call {
-        Call::Gemm => gemm(Gemm { a, b, alpha, beta }, out, workspace),
-        Call::Bias(bias) => gemm_bias(a, b, bias, out, workspace),
+        Call::Gemm => gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, out, workspace),
+        Call::Bias(bias) => {
+            gemm(Gemm { epilogue: Bias::PerColumn(bias).into(), ..Gemm::new(a, b) }, out, workspace)
+        }
         Call::Packed => {
             let mut buffer = Workspace::new();
             let b = &PackedB::pack(b, &mut buffer);
-            gemm_packed(PackedGemm { a, b, alpha, beta }, out, workspace)
+            gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, out, workspace)
         }
     }
     .unwrap();

@@ -6,8 +6,8 @@ use crate::guarded::{Against, Guarded};
 use half::{bf16, f16};
 use swath_kernels::testing::{levels_for, with_isa};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Gemm, GemmPath, Isa, MatMut, MatRef, PackedB, PackedGemm,
-    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, testing,
+    Bias, Epilogue, Factor, Float, Gemm, GemmPath, Isa, MatMut, MatRef, PackedB, Workspace, gemm,
+    testing,
 };
 
 /// Layouts of a matrix, whose elements and gaps fill its memory.
@@ -189,20 +189,27 @@ fn check<T: Factor<Sum: Number> + Number>(
             let run = || match call {
                 Call::Gemm(beta) => {
                     let (alpha, beta) = (T::Sum::ONE, number(beta));
-                    gemm(Gemm { a: view, b: b.view(), alpha, beta }, c.view_mut(), workspace)
+                    gemm(Gemm { alpha, beta, ..Gemm::new(view, b.view()) }, c.view_mut(), workspace)
                 }
                 Call::Packed(beta) => {
                     let mut buffer = Workspace::new();
                     let b = &PackedB::pack(b.view(), &mut buffer);
                     let (alpha, beta) = (T::Sum::ONE, number(beta));
-                    gemm_packed(PackedGemm { a: view, b, alpha, beta }, c.view_mut(), workspace)
+                    gemm(Gemm { alpha, beta, ..Gemm::new(view, b) }, c.view_mut(), workspace)
                 }
-                Call::Bias => gemm_bias(view, b.view(), bias.elements(), c.view_mut(), workspace),
+                Call::Bias => gemm(
+                    Gemm {
+                        epilogue: Bias::PerColumn(bias.elements()).into(),
+                        ..Gemm::new(view, b.view())
+                    },
+                    c.view_mut(),
+                    workspace,
+                ),
                 Call::Epilogue(_) => {
                     let sums = Some(sums.view_mut());
-                    let activation = Some(Activation { function: &negate::<T::Sum>, sums });
-                    let epilogue = Epilogue { bias: Some(bias.elements()), activation };
-                    gemm_epilogue(view, b.view(), epilogue, c.view_mut(), workspace)
+                    let bias = Some(Bias::PerColumn(bias.elements()));
+                    let epilogue = Epilogue { bias, function: Some(&negate::<T::Sum>), sums };
+                    gemm(Gemm { epilogue, ..Gemm::new(view, b.view()) }, c.view_mut(), workspace)
                 }
             };
             paths.push(with_isa(isa, run).unwrap().unwrap());

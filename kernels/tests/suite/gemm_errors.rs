@@ -1,9 +1,6 @@
 //! Invalid views and mismatched operands: errors that name the call and the shapes.
 
-use swath_kernels::{
-    Activation, Epilogue, Gemm, GemmError, MatMut, MatRef, Workspace, gemm, gemm_bias,
-    gemm_epilogue,
-};
+use swath_kernels::{Bias, Epilogue, Gemm, GemmError, MatMut, MatRef, Workspace, gemm};
 
 #[test]
 fn invalid_views_are_errors_that_name_the_shapes() {
@@ -33,12 +30,8 @@ fn invalid_views_are_errors_that_name_the_shapes() {
     assert!(MatMut::new(&mut data, 0, [3, 2], [2, 1]).is_ok());
 
     let (a, b) = ([0.0f32; 6], [0.0f32; 8]);
-    let product = Gemm {
-        a: MatRef::row_major(&a, [2, 3]).unwrap(),
-        b: MatRef::row_major(&b, [4, 2]).unwrap(),
-        alpha: 1.0,
-        beta: 0.0,
-    };
+    let product =
+        Gemm::new(MatRef::row_major(&a, [2, 3]).unwrap(), MatRef::row_major(&b, [4, 2]).unwrap());
     let c = MatMut::row_major(&mut data, [2, 2]).unwrap();
     let error = gemm(product, c, &mut Workspace::new()).unwrap_err();
     assert_eq!(error, GemmError::ShapeMismatch { a: [2, 3], b: [4, 2], c: [2, 2] });
@@ -54,13 +47,20 @@ fn mismatched_operands_are_errors() {
     let a = MatRef::row_major(&a, [2, 3]).unwrap();
     let error = |shape| GemmError::ShapeMismatch { a: [2, 3], b: [3, 2], c: shape };
     let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
-    let found = gemm_bias(a, a.t(), &[0.0; 3], out, &mut Workspace::new()).unwrap_err();
-    assert_eq!(found, GemmError::BiasLength { len: 3, columns: 2 });
+    let found = gemm(
+        Gemm { epilogue: Bias::PerColumn(&[0.0; 3]).into(), ..Gemm::new(a, a.t()) },
+        out,
+        &mut Workspace::new(),
+    )
+    .unwrap_err();
+    assert_eq!(found, GemmError::BiasLength { len: 3, expected: 2 });
     assert_eq!(found.to_string(), "gemm: expected a bias of 2 elements, got 3");
 
     let out = MatMut::row_major(&mut c, [2, 2]).unwrap();
     let sums = Some(MatMut::row_major(&mut z, [2, 3]).unwrap());
-    let activation = Some(Activation { function: &|_: &mut [f32]| (), sums });
-    let epilogue = Epilogue { bias: None, activation };
-    assert_eq!(gemm_epilogue(a, a.t(), epilogue, out, &mut Workspace::new()), Err(error([2, 3])));
+    let epilogue = Epilogue { sums, ..Epilogue::default() };
+    assert_eq!(
+        gemm(Gemm { epilogue, ..Gemm::new(a, a.t()) }, out, &mut Workspace::new()),
+        Err(error([2, 3]))
+    );
 }

@@ -4,8 +4,8 @@
 use half::{bf16, f16};
 use swath_kernels::testing::{levels, levels_for, with_isa};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Function, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm,
-    Workspace, gemm, gemm_epilogue, gemm_packed, math, testing,
+    Bias, Epilogue, Factor, Function, Gemm, Isa, MatMut, MatRef, PackedB, Workspace, gemm, math,
+    testing,
 };
 
 trait Half: Factor<Sum = f32> {
@@ -105,17 +105,18 @@ fn product<T: Factor<Sum = f32>>(
     let workspace = &mut Workspace::new();
     let out = MatMut::new(&mut c, 0, [m, n], strides).unwrap();
     match call {
-        Call::Gemm(alpha, beta) => gemm(Gemm { a, b, alpha, beta }, out, workspace),
+        Call::Gemm(alpha, beta) => gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, out, workspace),
         Call::Packed(alpha, beta) => {
             let mut buffer = Workspace::new();
             let b = &PackedB::pack(b, &mut buffer);
-            gemm_packed(PackedGemm { a, b, alpha, beta }, out, workspace)
+            gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, out, workspace)
         }
         Call::Epilogue(bias) => {
             let kept = Some(MatMut::new(&mut sums, 0, [m, n], strides).unwrap());
             let function = &|z: &mut [f32]| math::Relu::KERNEL.run_in_place([None], z);
-            let activation = Some(Activation { function, sums: kept });
-            gemm_epilogue(a, b, Epilogue { bias: Some(bias), activation }, out, workspace)
+            let (bias, function) = (Some(Bias::PerColumn(bias)), Some(function as _));
+            let epilogue = Epilogue { bias, function, sums: kept };
+            gemm(Gemm { epilogue, ..Gemm::new(a, b) }, out, workspace)
         }
     }
     .unwrap();

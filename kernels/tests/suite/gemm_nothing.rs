@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Function, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm,
-    Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
+    Bias, Epilogue, Factor, Float, Function, Gemm, Isa, MatMut, MatRef, PackedB, Workspace, gemm,
+    math, testing,
 };
 
 /// Shapes that cover every path: few and many rows, single columns, one and several blocks of k, a B that is
@@ -52,10 +52,8 @@ fn check_alpha_zero<T: Factor>(nan: T) {
                     let mut c: Vec<T::Sum> = (0..len).map(|i| old[i % 7]).collect();
                     let out = MatMut::new(&mut c, 0, [m, n], strides.map(|s| s as isize)).unwrap();
                     match is_packed {
-                        true => {
-                            gemm_packed(PackedGemm { a, b: &packed, alpha, beta }, out, workspace)
-                        }
-                        false => gemm(Gemm { a, b, alpha, beta }, out, workspace),
+                        true => gemm(Gemm { alpha, beta, ..Gemm::new(a, &packed) }, out, workspace),
+                        false => gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, out, workspace),
                     }
                     .unwrap();
                     for at in (0..m * n).map(|at| at / n * strides[0] + at % n * strides[1]) {
@@ -95,8 +93,8 @@ fn empty_products_return_at_once() {
     fn check<T: Factor>(one: T) {
         let (row, workspace) = (vec![one; 300], &mut Workspace::new());
         let [zero, one] = [T::Sum::ZERO, T::Sum::ONE];
-        let activation =
-            || Some(Activation { function: &|_: &mut [T::Sum]| panic!("a call"), sums: None });
+        let function: &(dyn Fn(&mut [T::Sum]) + Sync) = &|_| panic!("a call");
+        let with = |bias| Epilogue { bias, function: Some(function), sums: None };
         for k in [0, 20, 300] {
             let row = &row[..k];
             let long = MatRef::new(row, 0, [MANY, k], [0, 1]).unwrap();
@@ -105,20 +103,25 @@ fn empty_products_return_at_once() {
                 for strides in [[0, 1], [1, 0], [9, 1], [1, 9], [7, 3]] {
                     let out = || MatMut::new(&mut [], 0, c, strides).unwrap();
                     for beta in [zero, one] {
-                        gemm(Gemm { a, b, alpha: one, beta }, out(), workspace).unwrap();
+                        gemm(Gemm { beta, ..Gemm::new(a, b) }, out(), workspace).unwrap();
                         if c[1] == 0 {
                             let mut buffer = Workspace::new();
                             let b = &PackedB::pack(b, &mut buffer);
-                            let product = PackedGemm { a, b, alpha: one, beta };
-                            gemm_packed(product, out(), workspace).unwrap();
+                            let product = Gemm { beta, ..Gemm::new(a, b) };
+                            gemm(product, out(), workspace).unwrap();
                         }
                     }
-                    let epilogue = Epilogue { bias: None, activation: activation() };
-                    gemm_epilogue(a, b, epilogue, out(), workspace).unwrap();
+                    let epilogue = with(None);
+                    gemm(Gemm { epilogue, ..Gemm::new(a, b) }, out(), workspace).unwrap();
                     if c[1] == 0 {
-                        gemm_bias(a, b, &[], out(), workspace).unwrap();
-                        let epilogue = Epilogue { bias: Some(&[]), activation: activation() };
-                        gemm_epilogue(a, b, epilogue, out(), workspace).unwrap();
+                        gemm(
+                            Gemm { epilogue: Bias::PerColumn(&[]).into(), ..Gemm::new(a, b) },
+                            out(),
+                            workspace,
+                        )
+                        .unwrap();
+                        let epilogue = with(Some(Bias::PerColumn(&[])));
+                        gemm(Gemm { epilogue, ..Gemm::new(a, b) }, out(), workspace).unwrap();
                     }
                 }
             }
@@ -146,12 +149,12 @@ fn empty_views_are_empty_slices_at_any_offset() {
     assert_eq!(below.row_mut(0), []);
 
     let nothing = MatRef::new(&[], to_null, [2, 0], [3, 1]).unwrap();
-    let activation = Some(Activation {
-        function: &|z: &mut [f32]| math::Relu::KERNEL.run_in_place([None], z),
-        sums: Some(above),
-    });
     let c = MatMut::new(&mut [], to_null, [1, 0], [3, 1]).unwrap();
-    let epilogue = Epilogue { bias: Some(&[]), activation };
+    let epilogue = Epilogue {
+        bias: Some(Bias::PerColumn(&[])),
+        function: Some(&|z: &mut [f32]| math::Relu::KERNEL.run_in_place([None], z)),
+        sums: Some(above),
+    };
     let a = MatRef::row_major(&[1f32; 2], [1, 2]).unwrap();
-    gemm_epilogue(a, nothing, epilogue, c, &mut Workspace::new()).unwrap();
+    gemm(Gemm { epilogue, ..Gemm::new(a, nothing) }, c, &mut Workspace::new()).unwrap();
 }

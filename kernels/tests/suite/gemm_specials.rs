@@ -4,8 +4,8 @@
 use half::{bf16, f16};
 use swath_kernels::testing::{levels_for, with_isa};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float, Function, Gemm, Isa, MatMut, MatRef, PackedB, PackedGemm,
-    Stored, Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math, testing,
+    Bias, Epilogue, Factor, Float, Function, Gemm, Isa, MatMut, MatRef, PackedB, Stored, Workspace,
+    gemm, math, testing,
 };
 
 use crate::products::Layout::*;
@@ -166,30 +166,31 @@ where
                 with_isa(isa, || {
                     let (alpha, mut buffer) = (one, Workspace::new());
                     let packed = &PackedB::pack(b, &mut buffer);
-                    let product = Gemm { a, b, alpha, beta: one };
+                    let product = Gemm { alpha, beta: one, ..Gemm::new(a, b) };
                     gemm(product, output_view(&mut c, [m, n], transposed), workspace).unwrap();
                     check("a product added", &c, &added);
-                    let product = Gemm { beta: zero, ..product };
+                    let product = Gemm::new(a, b);
                     gemm(product, output_view(&mut c, [m, n], transposed), workspace).unwrap();
                     check("a product", &c, &products);
                     c.fill(zero);
-                    let product = PackedGemm { a, b: packed, alpha, beta: zero };
-                    gemm_packed(product, output_view(&mut c, [m, n], transposed), workspace)
-                        .unwrap();
+                    let product = Gemm { alpha, ..Gemm::new(a, packed) };
+                    gemm(product, output_view(&mut c, [m, n], transposed), workspace).unwrap();
                     check("a packed product", &c, &products);
-                    gemm_bias(a, b, &bias, output_view(&mut c, [m, n], transposed), workspace)
-                        .unwrap();
+                    gemm(
+                        Gemm { epilogue: Bias::PerColumn(&bias).into(), ..Gemm::new(a, b) },
+                        output_view(&mut c, [m, n], transposed),
+                        workspace,
+                    )
+                    .unwrap();
                     check("a product and a bias", &c, &biased);
                     let function = &|z: &mut [T::Sum]| math::Relu::KERNEL.run_in_place([None], z);
-                    let activation = Some(Activation {
-                        function,
+                    let epilogue = Epilogue {
+                        bias: Some(Bias::PerColumn(&bias)),
+                        function: Some(function),
                         sums: Some(output_view(&mut sums, [m, n], transposed)),
-                    });
-                    let epilogue = Epilogue { bias: Some(&bias), activation };
-                    gemm_epilogue(
-                        a,
-                        b,
-                        epilogue,
+                    };
+                    gemm(
+                        Gemm { epilogue, ..Gemm::new(a, b) },
                         output_view(&mut c, [m, n], transposed),
                         workspace,
                     )

@@ -2,11 +2,11 @@
 //! integers.
 
 use half::{bf16, f16};
-use swath_kernels::reduce::{ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
+use swath_kernels::reduce::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Reduction, Sum};
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Integer, IntegerFold, Isa, Truth, all, all_columns, any, any_columns, integer_gemm,
-    scan_integer_columns, scan_integer_rows,
+    Isa, Scan, Truth, all, any, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows,
+    integer_gemm,
 };
 use swath_kernels::{reduce, reduce_columns};
 
@@ -51,11 +51,12 @@ fn lists<T: Copy>(len: usize, from: impl Fn(u64) -> T, ends: [T; 2]) -> Vec<Vec<
     vec![spread, few, both, vec![low; len], vec![high; len], one(low, high), one(high, low)]
 }
 
-fn fold<T: Copy + Into<i128>>(fold: IntegerFold, x: &[T]) -> i64 {
+/// The sum or product.
+fn fold<T: Copy + Into<i128>>(product: bool, x: &[T]) -> i64 {
     let wrap = |x: i128| x as i64 as i128;
-    let total = match fold {
-        IntegerFold::Sum => x.iter().fold(0, |total, &x| wrap(total + x.into())),
-        IntegerFold::Product => x.iter().fold(1, |total, &x| wrap(total * x.into())),
+    let total = match product {
+        false => x.iter().fold(0, |total, &x| wrap(total + x.into())),
+        true => x.iter().fold(1, |total, &x| wrap(total * x.into())),
     };
     total as i64
 }
@@ -65,8 +66,6 @@ fn index<T: Copy + Into<i128>>(largest: bool, x: &[T]) -> Option<usize> {
     let key = |x: T| if largest { -x.into() } else { x.into() };
     (0..x.len()).min_by_key(|&i| key(x[i]))
 }
-
-const FOLDS: [IntegerFold; 2] = [IntegerFold::Sum, IntegerFold::Product];
 
 fn column<T: Copy>(x: &[T], [rows, _, stride]: [usize; 3], c: usize) -> Vec<T> {
     (0..rows).map(|row| x[row * stride + c]).collect()
@@ -97,8 +96,8 @@ fn check<T: Copy, Y: Copy + PartialEq + std::fmt::Debug>(
 macro_rules! check_all {
     ($t:ty, $from:expr, $ends:expr) => {{
         let (from, ends): (fn(u64) -> $t, [$t; 2]) = ($from, $ends);
-        check(&Sum, from, ends, |x| fold(IntegerFold::Sum, x));
-        check(&Prod, from, ends, |x| fold(IntegerFold::Product, x));
+        check(&Sum, from, ends, |x| fold(false, x));
+        check(&Prod, from, ends, |x| fold(true, x));
         check(&Max, from, ends, |x: &[$t]| x[index(true, x).unwrap()]);
         check(&Min, from, ends, |x: &[$t]| x[index(false, x).unwrap()]);
         check(&ArgMax, from, ends, |x: &[$t]| index(true, x).unwrap() as i64);
@@ -115,24 +114,38 @@ fn integers_reduce_like_wider_integers() {
     assert_eq!((reduce(&Sum, &[0u8; 0]), reduce(&Prod, &[0i64; 0])), (0, 1));
 }
 
-fn check_scans<T: Integer + Into<i128>>(from: impl Fn(u64) -> T, ends: [T; 2]) {
+fn check_scans<T: Scan<Total = i64, Out = i64> + Into<i128>>(
+    from: impl Fn(u64) -> T,
+    ends: [T; 2],
+) {
     for [rows, cols] in [[1, 1], [1, 300], [5, 7], [33, 16], [70, 130]] {
         for x in lists(rows * cols, &from, ends) {
             // Row i of the transposed matrix is column i.
             let transposed: Vec<T> =
                 (0..cols * rows).map(|i| x[i % rows * cols + i / rows]).collect();
-            for op in FOLDS {
-                let context = format!("{op:?} [{rows}, {cols}]");
+            for product in [false, true] {
+                let context = format!("[{rows}, {cols}], product: {product}");
                 // Up to each element, from the row's first.
-                let want = |i: usize| fold(op, &x[i / cols * cols..=i]);
+                let want = |i: usize| fold(product, &x[i / cols * cols..=i]);
                 let want: Vec<i64> = (0..x.len()).map(want).collect();
                 let mut y = vec![77; x.len()];
-                scan_integer_rows(op, &x, cols, &mut y);
+                match product {
+                    true => cumprod_rows(&x, cols, &mut y),
+                    false => cumsum_rows(&x, cols, &mut y),
+                }
                 assert_eq!(y, want, "{context}");
-                let mut totals = vec![fold::<T>(op, &[]); rows];
+                let mut totals = vec![fold::<T>(product, &[]); rows];
                 let cut = cols / 3 * rows;
-                scan_integer_columns(op, &transposed[..cut], &mut totals, &mut y[..cut]);
-                scan_integer_columns(op, &transposed[cut..], &mut totals, &mut y[cut..]);
+                for part in [0..cut, cut..x.len()] {
+                    match product {
+                        true => {
+                            cumprod_columns(&transposed[part.clone()], &mut totals, &mut y[part])
+                        }
+                        false => {
+                            cumsum_columns(&transposed[part.clone()], &mut totals, &mut y[part])
+                        }
+                    }
+                }
                 let down = |i: usize| y[i % cols * rows + i / cols];
                 assert!((0..x.len()).all(|i| down(i) == want[i]), "down columns, {context}");
                 assert!(totals[..] == y[x.len() - rows..], "totals, {context}");
@@ -157,9 +170,9 @@ fn columns_without_rows_have_the_results_of_empty_slices() {
     reduce_columns(&Prod, &[0i64; 0], 0, 5, &mut y);
     assert_eq!(y, [1; 3]);
     let mut y = [7; 3];
-    any_columns::<f32>(&[], 0, 5, &mut y);
+    reduce_columns(&Any, &[0.0f32; 0], 0, 5, &mut y);
     assert_eq!(y, [0; 3]);
-    all_columns::<f32>(&[], 0, 5, &mut y);
+    reduce_columns(&All, &[0.0f32; 0], 0, 5, &mut y);
     assert_eq!(y, [1; 3]);
 }
 
@@ -169,17 +182,17 @@ fn rows_without_columns_may_exceed_the_slice() {
     reduce_columns(&Prod, &[1u8], 9, 5, &mut []);
     reduce_columns(&Max, &[1u8], 9, 5, &mut []);
     reduce_columns(&ArgMax, &[1u8], 9, 5, &mut []);
-    any_columns(&[1.0f32], 9, 5, &mut []);
+    reduce_columns(&Any, &[1.0f32], 9, 5, &mut []);
 }
 
 #[test]
-#[should_panic(expected = "max_columns: no rows, so the columns have no elements")]
+#[should_panic(expected = "max: no rows, so the columns have no elements")]
 fn max_of_columns_without_rows_panics() {
     reduce_columns(&Max, &[0u8; 0], 0, 5, &mut [0; 3]);
 }
 
 #[test]
-#[should_panic(expected = "argmax_columns: 2 rows of 3 with stride 4 exceed 6 elements")]
+#[should_panic(expected = "argmax: 2 rows of 3 with stride 4 exceed 6 elements")]
 fn rows_beyond_the_slice_panic() {
     reduce_columns(&ArgMax, &[0u8; 6], 2, 4, &mut [0; 3]);
 }
@@ -219,9 +232,9 @@ fn check_truth<T: Truth>(truths: &[T], zeros: &[T]) {
             let (is_any, is_all): (Vec<u8>, Vec<u8>) =
                 truths.map(|x| (x.contains(&1) as u8, !x.contains(&0) as u8)).unzip();
             let mut y = vec![7; cols];
-            any_columns(&x, rows, stride, &mut y);
+            reduce_columns(&Any, &x, rows, stride, &mut y);
             assert_eq!(y, is_any, "any {shape:?}");
-            all_columns(&x, rows, stride, &mut y);
+            reduce_columns(&All, &x, rows, stride, &mut y);
             assert_eq!(y, is_all, "all {shape:?}");
         }
     }

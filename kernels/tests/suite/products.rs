@@ -169,8 +169,8 @@ pub fn check<E: Float + Factor<Sum = E>>(
         .collect();
     for isa in levels() {
         let mut result = c.copy();
-        let product = Gemm { a: a.view(), b: b.view(), alpha, beta };
-        let mut run = || gemm(product, result.view_mut(), &mut workspace).unwrap();
+        let product = Gemm { alpha, beta, ..Gemm::new(a.view(), b.view()) };
+        let run = || gemm(product, result.view_mut(), &mut workspace).unwrap();
         if m * n == 0 {
             run();
         } else {

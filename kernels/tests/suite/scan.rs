@@ -3,7 +3,7 @@
 
 use swath_kernels::testing::with_isa;
 use swath_kernels::{
-    Isa, Rows, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, philox_words,
+    Isa, Rows, Scan, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows, philox_words,
 };
 
 const BORDER: usize = 3;
@@ -28,7 +28,7 @@ fn bordered<E: Rows>(len: usize, f: impl FnOnce(&mut [E])) -> Vec<E> {
     y[BORDER..BORDER + len].to_vec()
 }
 
-fn check<E: Rows>(rows: usize, cols: usize) {
+fn check<E: Rows + Scan<Total = f64, Out = E>>(rows: usize, cols: usize) {
     for (product, low, high) in [(false, -1e3, 1e3), (false, 0.0, 1.0), (true, -2.0, 2.2)] {
         let mut x = random::<E>(rows * cols, low, high, (rows * 31 + cols) as u64);
         if cols > 5 {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use swath_kernels::testing::with_isa;
-use swath_kernels::{Addend, Isa, philox_words, scatter_add_rows, scatter_add_rows_from};
+use swath_kernels::{Addend, Isa, philox_words, scatter_add_rows};
 
 /// Sequential sums; shape: batch, rows of x and of y in each, columns.
 fn sums<E: Addend>(
@@ -58,13 +58,13 @@ fn check<E: Addend>(number: fn(u32) -> E, plus: fn(E, E) -> E, bits: fn(E) -> u6
         for index in [spread, without, with] {
             let want = bits(&sums(shape, x, &index, y, plus));
             let mut got = y.to_vec();
-            scatter_add_rows(x, &index, [rows, cols], &mut got);
+            scatter_add_rows(x, &index, [rows, cols], 0, &mut got);
             assert!(bits(&got) == want, "{shape:?}");
             for parts in [2, 3, 7] {
                 let mut got = y.to_vec();
                 let per_part = (batch * rows).div_ceil(parts);
                 for (part, y) in got.chunks_mut(per_part * cols).enumerate() {
-                    scatter_add_rows_from(x, &index, [rows, cols], part * per_part, y);
+                    scatter_add_rows(x, &index, [rows, cols], part * per_part, y);
                 }
                 assert!(bits(&got) == want, "{shape:?}, {parts} parts");
             }
@@ -111,45 +111,23 @@ fn refused(len: usize, add: impl FnOnce(&mut [f32])) -> String {
 
 #[test]
 fn invalid_arguments_panic_before_anything_is_added() {
-    let all = |x: &[f32], index: &[i64], shape: [usize; 2], len: usize| {
-        refused(len, |y| scatter_add_rows(x, index, shape, y))
-    };
-    for index in [3, -1, i64::MIN, i64::MAX] {
-        let text = all(&[1.0; 4], &[0, index], [3, 2], 6);
-        assert_eq!(text, format!("scatter_add_rows: index {index} is not in 0..3"));
-    }
-    assert_eq!(all(&[1.0; 4], &[0], [0, 4], 0), "scatter_add_rows: index 0 is not in 0..0");
-    let text = all(&[1.0; 3], &[0, 1], [3, 2], 6);
-    assert_eq!(text, "scatter_add_rows: 3 elements do not divide into 2 rows of 2");
-    assert_eq!(all(&[1.0; 2], &[0], [3, 2], 5), "scatter_add_rows: expected 6 elements, got 5");
-    assert_eq!(all(&[1.0; 4], &[0], [3, 2], 6), "scatter_add_rows: expected 12 elements, got 6");
-    let most = usize::MAX / 2 + 1;
-    let text = all(&[1.0], &[0, 0], [1, most], 1);
-    assert_eq!(text, format!("scatter_add_rows: 1 elements do not divide into 2 rows of {most}"));
-    // An x without rows is an empty batch.
-    assert_eq!(all(&[], &[0, 1], [3, 2], 6), "scatter_add_rows: expected 0 elements, got 6");
-    assert_eq!(all(&[], &[0, 0], [1, most], 1), "scatter_add_rows: expected 0 elements, got 1");
-
     let part = |x: &[f32], first: usize, len: usize| {
-        refused(len, |y| scatter_add_rows_from(x, &[0], [3, 2], first, y))
+        refused(len, |y| scatter_add_rows(x, &[0], [3, 2], first, y))
     };
     assert_eq!(
         part(&[1.0; 3], 0, 2),
-        "scatter_add_rows_from: 3 elements do not divide into 1 rows of 2"
+        "scatter_add_rows: 3 elements do not divide into 1 rows of 2"
     );
-    assert_eq!(
-        part(&[1.0; 2], 0, 3),
-        "scatter_add_rows_from: 3 elements do not divide into rows of 2"
-    );
-    assert_eq!(part(&[1.0; 2], 2, 4), "scatter_add_rows_from: rows end at 4, beyond 3");
-    assert_eq!(part(&[], 100, 2), "scatter_add_rows_from: rows end at 101, beyond 0");
+    assert_eq!(part(&[1.0; 2], 0, 3), "scatter_add_rows: 3 elements do not divide into rows of 2");
+    assert_eq!(part(&[1.0; 2], 2, 4), "scatter_add_rows: rows end at 4, beyond 3");
+    assert_eq!(part(&[], 100, 2), "scatter_add_rows: rows end at 101, beyond 0");
+    let most = usize::MAX / 2 + 1;
+    let text = refused(1, |y| scatter_add_rows(&[1.0], &[0, 0], [1, most], 0, y));
+    assert_eq!(text, format!("scatter_add_rows: 1 elements do not divide into 2 rows of {most}"));
     let text = part(&[1.0; 2], usize::MAX, 2);
-    assert_eq!(
-        text,
-        format!("scatter_add_rows_from: rows end at {}, beyond 3", usize::MAX as u128 + 1)
-    );
-    let text = refused(1, |y| scatter_add_rows_from(&[1.0], &[-2], [most, 1], most - 1, y));
-    assert_eq!(text, format!("scatter_add_rows_from: {most} rows exceed the range of i64"));
+    assert_eq!(text, format!("scatter_add_rows: rows end at {}, beyond 3", usize::MAX as u128 + 1));
+    let text = refused(1, |y| scatter_add_rows(&[1.0], &[-2], [most, 1], most - 1, y));
+    assert_eq!(text, format!("scatter_add_rows: {most} rows exceed the range of i64"));
 }
 
 #[test]
@@ -157,21 +135,20 @@ fn rows_outside_of_the_part_are_skipped() {
     let mut y = [1.0f32; 2];
     let index = [4, 5, 2, i64::MIN, i64::MAX, -1];
     let x = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
-    scatter_add_rows_from(&x, &index, [9, 1], 4, &mut y);
+    scatter_add_rows(&x, &index, [9, 1], 4, &mut y);
     assert_eq!(y, [2.0, 3.0]);
     // Parts that are a whole block, and in one call also a part of one.
     for cols in [1, 2] {
         let (x, mut y) = (vec![1.0; 4 * 3 * cols], vec![0.0; 4 * 2 * cols]);
-        scatter_add_rows_from(&x, &[5, -1, 1], [2, cols], 1, &mut y[cols..]);
+        scatter_add_rows(&x, &[5, -1, 1], [2, cols], 1, &mut y[cols..]);
         let own = |row: usize| if row % 2 == 1 { 1.0 } else { 0.0 };
         assert!((0..y.len()).all(|i| y[i] == own(i / cols)), "{y:?}");
     }
     // The largest number of rows that a signed index can name.
     let (most, mut last) = (i64::MAX as usize, [1.0f32]);
-    scatter_add_rows_from(&x[..3], &[i64::MIN, i64::MAX - 1, -1], [most, 1], most - 1, &mut last);
+    scatter_add_rows(&x[..3], &[i64::MIN, i64::MAX - 1, -1], [most, 1], most - 1, &mut last);
     assert_eq!(last, [3.0]);
-    scatter_add_rows_from::<f32>(&[], &[1, 2], [3, 0], 0, &mut []);
-    scatter_add_rows::<f32>(&[], &[1, 2], [3, 0], &mut []);
-    scatter_add_rows::<f32>(&[], &[], [3, 2], &mut [1.0; 6]);
-    scatter_add_rows_from::<f32>(&[1.0], &[0], [1, 1], 1, &mut []);
+    scatter_add_rows::<f32>(&[], &[1, 2], [3, 0], 0, &mut []);
+    scatter_add_rows::<f32>(&[], &[], [3, 2], 0, &mut [1.0; 6]);
+    scatter_add_rows::<f32>(&[1.0], &[0], [1, 1], 1, &mut []);
 }

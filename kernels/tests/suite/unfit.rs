@@ -6,7 +6,8 @@ mod arguments;
 
 use arguments::{Draw, KINDS};
 use swath_kernels::{
-    Geometry, MatMut, MatRef, Sliding, Windows, Workspace, gemm_windows, max_pool,
+    Gemm, Geometry, MatMut, MatRef, Sliding, Windows, Workspace, avg_pool, avg_pool_grad, gemm,
+    max_pool,
 };
 
 #[test]
@@ -69,7 +70,7 @@ fn product_of(columns: [usize; 2], rows: [usize; 2]) -> [f32; 32] {
     let windows = windows.columns(columns[0], columns[1]).rows(rows[0], rows[1]);
     let a = MatRef::row_major(&one, [1, rows[1]]).unwrap();
     let c = MatMut::row_major(&mut y, [1, columns[1]]).unwrap();
-    gemm_windows(a, &windows, 0.0, c, &mut Workspace::new()).unwrap();
+    gemm(Gemm::new(a, &windows), c, &mut Workspace::new()).unwrap();
     y
 }
 
@@ -91,4 +92,44 @@ fn windows_without_a_pixel_panic() {
     // Windows of pixels after the slice.
     let after = geometry(Sliding { padding: [-20, 0], image: 8, ..LINE }).unwrap();
     max_pool(&pixels()[..8], after, &mut [0.0; 16], &mut []);
+}
+
+/// Windows of 2³³ taps, most of them in the padding: two windows see one pixel at their last and their first tap, and
+/// three see all pixels.
+#[test]
+fn taps_outside_of_the_image_take_no_time() {
+    let (taps, far) = (1usize << 33, 1isize << 33);
+    let x = [3.0f32, 7.0, 5.0];
+    let one = Sliding {
+        image: 1,
+        kernel: taps,
+        stride: taps - 1,
+        padding: [far - 1; 2],
+        windows: 2,
+        ..LINE
+    };
+    let all = Sliding {
+        image: 3,
+        kernel: taps,
+        stride: taps / 4,
+        padding: [far / 2; 2],
+        windows: 3,
+        ..LINE
+    };
+    for (axes, image, means, maxima, at) in [
+        ([Sliding::default(), Sliding::default(), one], &x[..1], &[3.0; 2][..], &[3.0; 2][..], 0),
+        ([Sliding::default(), Sliding::default(), all], &x, &[5.0, 5.0, 5.0], &[7.0; 3], 1),
+        ([one, Sliding::default(), Sliding::default()], &x[..1], &[3.0; 2], &[3.0; 2], 0),
+    ] {
+        let geometry = Geometry::new(axes).unwrap();
+        let (mut y, mut positions) = (vec![0.0; means.len()], vec![-1; means.len()]);
+        avg_pool(image, geometry, false, &mut y);
+        assert_eq!(y, means, "{geometry:?}");
+        max_pool(image, geometry, &mut y, &mut positions);
+        assert_eq!((&y[..], &positions[..]), (maxima, &vec![at; y.len()][..]), "{geometry:?}");
+        let mut parts = vec![0.0; image.len()];
+        avg_pool_grad(&y, geometry, false, &mut parts);
+        let total: f32 = maxima.iter().sum::<f32>() / image.len() as f32;
+        assert!(parts.iter().all(|part| (part - total).abs() < 1e-5), "{parts:?} {geometry:?}");
+    }
 }

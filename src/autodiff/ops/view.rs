@@ -2,12 +2,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, shared_rule};
+use crate::autodiff::graph::{InputGradients, Rule, SharedRule, Upstream, record, shared_rule};
 use crate::autodiff::pending::Range;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, reserved};
-use crate::layout::AxisPart;
+use crate::layout::{AxisPart, SliceItem};
 use crate::shape::{AxisSet, Shape};
 use crate::tensor::Tensor;
 
@@ -78,24 +78,26 @@ fn spread<B: Backend>(
             let after = Tensor::zeros(with_extent(dim - start - len), g.dtype())?;
             Tensor::cat(&[&before, g, &after], axis)
         }
-        _ if len <= 1 => spread(g, axis, dim, start, 1),
-        _ if step < 0 => {
-            let last = start - (len - 1) * step.unsigned_abs();
-            spread(&g.flip(axis)?, axis, dim, last, -step)
-        }
+        -1 if len > 0 => spread(&g.flip(axis)?, axis, dim, start + 1 - len, 1),
+        _ if len == 0 => Tensor::zeros(with_extent(dim), g.dtype()),
         _ => {
-            // Every element before zeros up to the next one.
-            let (apart, count) = (step.unsigned_abs(), len - 1);
-            let [all, last] = [(0, count), (count, 1)].map(|(from, len)| g.narrow(axis, from, len));
-            let all = all?.unsqueeze(axis + 1)?;
-            let gaps = Tensor::zeros(all.shape().with_axis(axis + 1, Some(apart - 1)), g.dtype())?;
-            let all = Tensor::cat(&[&all, &gaps], axis + 1)?.flatten(axis, axis + 1)?;
-            spread(&Tensor::cat(&[&all, &last?], axis)?, axis, dim, start, 1)
+            let start = start as isize;
+            // One past the last index, which may be before the first.
+            let end = start + (len as isize - 1) * step + step.signum();
+            let mut items = vec![SliceItem::from(..); axis];
+            items.push(SliceItem::Range {
+                start: Some(start),
+                end: (end >= 0).then_some(end),
+                step,
+            });
+            let mut spread = B::full(with_extent(dim), Scalar::Int(0), g.dtype())?;
+            B::slice_assign(&mut spread, &items, g.data())?;
+            Ok(record("slice_grad", spread, &[g], |_| linear(move |g: &Tensor<B>| g.slice(&items))))
         }
     }
 }
 
-/// Rule of `unfold` from `shape`: gradients are added up at the places that windows were read from.
+/// Rule of `unfold` from `shape`: gradients are added up where windows were read.
 pub(crate) fn unfold_rule<B: Backend>(shape: Shape, axis: usize, step: usize) -> SharedRule<B> {
     linear(move |g: &Tensor<B>| {
         let last = g.rank() - 1;
@@ -178,7 +180,7 @@ pub(crate) fn pad_rule<B: Backend>(shape: Shape, axes: Vec<Vec<AxisPart>>) -> Sh
     })
 }
 
-/// Adds up the gradients of parts of an axis of extent `dim`, of which the first and the last may be filled.
+/// Adds up the gradients of parts of an axis of extent `dim`. The first and the last part may be filled.
 fn gathered<B: Backend>(
     g: &Tensor<B>,
     axis: usize,

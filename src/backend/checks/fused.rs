@@ -82,25 +82,15 @@ impl<T: TensorData> FusedOp<'_, T> {
             }
             FusedOp::Dot { a, b } => rows(op, a)?.like(b, a.shape()),
             FusedOp::Conv { x, weight, bias, ref geometry, groups, .. } => {
-                let all = images(op, x, geometry, geometry.image())?;
-                let [_, channels] = extents(x);
-                let [outputs, _] = extents(weight);
-                let each = in_group(op, groups, [channels, outputs])?;
-                all.like(weight, &images_like(x.shape(), outputs, each, geometry.kernel()))?;
-                bias.map_or(Ok(()), |bias| all.like(bias, &Shape::from(outputs)))
+                convolution(op, [x, weight], bias, geometry, groups)
             }
             FusedOp::ConvTranspose { g, weight, ref geometry, groups } => {
-                let all = images(op, g, geometry, geometry.windows())?;
-                let ([_, outputs], [_, each]) = (extents(g), extents(weight));
-                all.like(weight, &images_like(g.shape(), outputs, each, geometry.kernel()))?;
-                let overflow = Error::Overflow { op, shape: *weight.shape() };
-                let channels = each.checked_mul(groups).ok_or(overflow)?;
-                in_group(op, groups, [channels, outputs]).map(drop)
+                transposed(op, [g, weight], geometry, groups)
             }
             FusedOp::ConvWeightGrad { g, x, ref geometry, groups } => {
                 let all = images(op, x, geometry, geometry.image())?;
                 let ([n, channels], [_, outputs]) = (extents(x), extents(g));
-                in_group(op, groups, [channels, outputs])?;
+                check_groups(op, groups, [channels, outputs])?;
                 all.like(g, &images_like(x.shape(), n, outputs, geometry.windows()))
             }
             FusedOp::MaxPool { x, ref geometry, .. } => {
@@ -239,18 +229,50 @@ fn images<'a, T: TensorData>(
     Ok(all)
 }
 
+/// Checks images, filters and bias of a convolution.
+fn convolution<T: TensorData>(
+    op: &'static str,
+    [x, weight]: [&T; 2],
+    bias: Option<&T>,
+    geometry: &Geometry,
+    groups: usize,
+) -> Result<()> {
+    let all = images(op, x, geometry, geometry.image())?;
+    let ([_, channels], [outputs, _]) = (extents(x), extents(weight));
+    let each = check_groups(op, groups, [channels, outputs])?;
+    all.like(weight, &images_like(x.shape(), outputs, each, geometry.kernel()))?;
+    bias.map_or(Ok(()), |bias| all.like(bias, &Shape::from(outputs)))
+}
+
+/// Checks the upstream gradient and the filters of a transposed convolution.
+fn transposed<T: TensorData>(
+    op: &'static str,
+    [g, weight]: [&T; 2],
+    geometry: &Geometry,
+    groups: usize,
+) -> Result<()> {
+    let all = images(op, g, geometry, geometry.windows())?;
+    let ([_, outputs], [_, each]) = (extents(g), extents(weight));
+    all.like(weight, &images_like(g.shape(), outputs, each, geometry.kernel()))?;
+    let overflow = Error::Overflow { op, shape: *weight.shape() };
+    let channels = each.checked_mul(groups).ok_or(overflow)?;
+    check_groups(op, groups, [channels, outputs]).map(drop)
+}
+
 /// The first two extents.
 fn extents<T: TensorData>(x: &T) -> [usize; 2] {
     [x.shape().dim(0), x.shape().dim(1)]
 }
 
 /// Checks that groups divide input and output channels; returns the input channels of a group.
-fn in_group(op: &'static str, groups: usize, channels: [usize; 2]) -> Result<usize> {
-    if groups > 0 && channels.iter().all(|channels| channels.is_multiple_of(groups)) {
-        return Ok(channels[0] / groups);
-    }
+pub(crate) fn check_groups(op: &'static str, groups: usize, channels: [usize; 2]) -> Result<usize> {
     let [inputs, outputs] = channels;
-    let reason =
-        format!("{groups} groups do not divide {inputs} input and {outputs} output channels");
+    let reason = match groups {
+        0 => "expected at least 1 group, got 0".to_owned(),
+        _ if channels.iter().all(|channels| channels.is_multiple_of(groups)) => {
+            return Ok(inputs / groups);
+        }
+        _ => format!("{groups} groups do not divide {inputs} input and {outputs} output channels"),
+    };
     Err(Error::InvalidArgument { op, reason })
 }

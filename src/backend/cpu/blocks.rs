@@ -10,10 +10,12 @@
 use bytemuck::Pod;
 use swath_kernels::{self as kernels, Place, Plain};
 
+use super::cast;
 use super::copy::{self, for_size};
 use super::elementwise::CHUNK;
+use super::tensor::{CpuTensor, Output};
 use super::walk::write_chunks;
-use super::{CpuTensor, Output, Written, cast};
+use super::written::Written;
 use crate::backend::{TensorData, assembled_shape, assigned_layout};
 use crate::dtype::Scalar;
 use crate::error::Result;

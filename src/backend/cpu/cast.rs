@@ -4,8 +4,8 @@ use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use swath_kernels::{self as kernels, Arg as Run};
 
 use super::copy::{self, AsBits};
+use super::tensor::{CpuTensor, Output};
 use super::walk::Walk;
-use super::{CpuTensor, Output};
 use crate::backend::{TensorData, check_len};
 use crate::dtype::{DType, Element, HostData, Scalar, check_bools, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};

@@ -8,8 +8,8 @@ use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Comparison, Pl
 use super::cast::cast;
 use super::copy::{self, for_size};
 use super::elementwise::{CHUNK, Inputs, part};
+use super::tensor::{CpuTensor, Output};
 use super::walk::{Walk, write_chunks};
-use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData, check_dtype, check_same_shape, common};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::Result;

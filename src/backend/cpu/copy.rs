@@ -7,8 +7,9 @@ use smallvec::SmallVec;
 use swath_kernels::{self as kernels, Permute, Place, Plain};
 
 use super::elementwise::CHUNK;
+use super::tensor::{CpuTensor, Output};
 use super::walk::write_chunks;
-use super::{CpuTensor, Output, Written};
+use super::written::Written;
 use crate::backend::{TensorData, joined_shape};
 use crate::error::Result;
 use crate::layout::{Layout, merge_axes, position_of};

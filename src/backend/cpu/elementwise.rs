@@ -22,8 +22,8 @@ use swath_kernels::{
 
 use super::copy::AsBits;
 use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
+use super::tensor::{CpuTensor, Output};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
-use super::{CpuTensor, Output};
 use crate::backend::{Arg, TensorData, check_arithmetic, common};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};

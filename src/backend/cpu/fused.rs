@@ -15,10 +15,11 @@ mod norm;
 mod pool;
 mod softmax;
 
+use super::CpuBackend;
 use super::matmul::After;
+use super::tensor::CpuTensor;
 use super::working::Working;
-use super::{CpuBackend, CpuTensor, Results};
-use crate::backend::{Backend, TensorData};
+use crate::backend::{Backend, Results, TensorData};
 use crate::error::{Error, Result};
 use crate::ops::{Activation, FusedOp};
 use crate::runtime::parallel::Cost;

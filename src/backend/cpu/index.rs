@@ -9,11 +9,12 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
-use swath_kernels::{Addend, scatter_add_rows_from};
+use swath_kernels::{Addend, scatter_add_rows};
 
 use super::cast::cast;
 use super::copy::{self, for_size};
-use super::{CpuTensor, Output, Written};
+use super::tensor::{CpuTensor, Output};
+use super::written::Written;
 use crate::backend::{TensorData, check_arithmetic, check_dtype, check_indices, check_same_shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -342,7 +343,7 @@ fn add_rows<T: Pod + Addend + Send + Sync>(
         let (cost, out) = (Cost(ADD_ONE_COST).times(values.len()), Band::new(y, extent));
         return for_each_band(above, cost, out, |range, y| {
             let source = &source[range.start * values.len()..range.end * values.len()];
-            scatter_add_rows_from(source, values, shape, 0, y);
+            scatter_add_rows(source, values, shape, 0, y);
         });
     }
     let per_target = (ADD_COST * below).saturating_add(CHECK_COST) * values.len() / extent;
@@ -350,6 +351,6 @@ fn add_rows<T: Pod + Addend + Send + Sync>(
     let parts = if below < LONG_ROW * threads { parts.min(threads) } else { parts };
     let first = |part| parallel::even_start(targets, parts, part);
     for_each_part_mut(y, parts, &|part| first(part) * below, &|part, y| {
-        scatter_add_rows_from(source, values, shape, first(part), y);
+        scatter_add_rows(source, values, shape, first(part), y);
     });
 }

@@ -14,31 +14,40 @@
 
 mod along_k;
 mod batch;
-mod finish;
 mod integers;
 mod part;
 
 use bytemuck::Pod;
-pub(super) use finish::{ACTIVATION_COST, COST_PER_TERM, Finish, Places};
-use finish::{Rounded, cost};
 use half::{bf16, f16};
-use part::Part;
-pub(super) use part::{Outcome, Pieces, share};
-use swath_kernels::{self as kernels, GemmError, GemmPath, MatRef};
+use part::output;
+pub(super) use part::{Outcome, Part, Pieces, Task, share};
+use swath_kernels::{self as kernels, Bias, Epilogue, GemmError, GemmPath, MatRef};
 
 use super::blas::Blas;
 use super::cast::cast;
 use super::table::unary_kernel;
+use super::tensor::{CpuTensor, Output};
 use super::working::Wide;
-use super::{CpuTensor, Output, Results};
-use crate::backend::{Arg, TensorData, check_dtype};
+use crate::backend::{Arg, Results, TensorData, check_dtype};
 use crate::blas::trace::{self, Path, Traced};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, UnaryOp};
-use crate::runtime::parallel;
+use crate::runtime::parallel::{self, Cost};
 use crate::shape::Shape;
+
+/// Picoseconds per multiply-add: 180 GFLOP/s.
+pub(super) const COST_PER_TERM: usize = 11;
+
+/// Picoseconds per `f32` of a bias and an activation; an `f64` takes about twice as long.
+pub(super) const ACTIVATION_COST: usize = 500;
+
+/// Cost of an element of a product with its epilogue.
+fn cost<E>(k: usize, epilogue: &Epilogue<'_, E>) -> Cost {
+    let function = if epilogue.function.is_some() { ACTIVATION_COST } else { 0 };
+    Cost(COST_PER_TERM.saturating_mul(k).saturating_add(function))
+}
 
 /// Rounds sums to results.
 type Round<T> = fn(&[<T as kernels::Factor>::Sum], &mut [T]);
@@ -238,14 +247,6 @@ impl<'a, E: Pod> Matrix<'a, E> {
     }
 }
 
-impl<'a, T: Factor> Matrix<'a, T> {
-    /// The same matrix as one of the sums' type, if the types are equal.
-    fn as_sums(&self) -> Option<Matrix<'a, T::Sum>> {
-        let Matrix { data, offset, shape, strides } = *self;
-        T::IS_SUM.then(|| Matrix { data: bytemuck::cast_slice(data), offset, shape, strides })
-    }
-}
-
 impl<'a, E> Matrix<'a, E> {
     /// The matrix for the kernels; an error if an element is outside `data`.
     pub fn view(&self) -> std::result::Result<MatRef<'a, E>, GemmError> {
@@ -285,12 +286,11 @@ fn typed<T: Factor>(
     let (lead, [m, k, n]) = extents(op, a, b)?;
     let After { bias, function, keep_sums } = after;
     let bias = bias.map(|bias| super::copy::contiguous(op, bias)).transpose()?;
-    let finish = Finish {
-        op,
-        bias: bias.as_ref().map(|bias| bias.run::<T::Sum>()),
-        function: function.map(unary_kernel),
-        add: onto.is_some(),
-    };
+    let bias = bias.as_ref().map(|bias| Bias::PerColumn(bias.run::<T::Sum>()));
+    let function = function.map(unary_kernel);
+    let function = function.map(|f| move |z: &mut [T::Sum]| f.run_in_place([None], z));
+    let function = function.as_ref().map(|f| f as kernels::InPlace<'_, T::Sum>);
+    let (add, epilogue) = (onto.is_some(), Epilogue { bias, function, sums: None });
     let shape = a.shape().with_axis(lead + 1, Some(n));
     let mut out = match onto {
         Some(out) => out,
@@ -309,17 +309,8 @@ fn typed<T: Factor>(
         return finished(out, sums);
     }
     let (c, written) = out.parts::<T::Sum>(op);
-    let places = Places {
-        c,
-        sums: sums.as_mut().map(Output::elements::<T::Sum>).unwrap_or_default(),
-        written,
-    };
-    if k == 0 {
-        places.c.fill(T::Sum::default());
-        written.add(places.c.len());
-        finish.rows(places.c, places.sums, n);
-        return finished(out, sums);
-    }
+    let task = Task { op, add, epilogue, written };
+    let z = sums.as_mut().map(Output::elements::<T::Sum>).unwrap_or_default();
     let blas = Blas::current()?;
     let record = |batch: usize, shape: [usize; 3], path: Path| {
         trace::record(|| Traced { dtype: T::Sum::DTYPE, batch, shape, path });
@@ -331,18 +322,22 @@ fn typed<T: Factor>(
         (a.matrix(0), b.matrix(0), batch * m)
     } else {
         let (a, b) = (Stack::<T>::new(a, a.layout()), Stack::new(b, b.layout()));
-        record(batch, [m, k, n], batch::many(blas, [&a, &b], finish, places, [m, k, n])?);
+        record(batch, [m, k, n], batch::many(blas, &task, [&a, &b], [c, z])?);
         return finished(out, sums);
     };
     let narrow = || T::ROUND.map(|_| Output::new(op, &shape, T::DTYPE)).transpose();
-    let (mut y, mut z) = (narrow()?, if keep_sums { narrow()? } else { None });
-    let rounded = Rounded {
-        c: y.as_mut().map(Output::elements::<T>).unwrap_or_default(),
-        sums: z.as_mut().map(Output::elements::<T>).unwrap_or_default(),
-    };
-    record(1, [rows, k, n], one(blas, [a, b], finish, places, rounded, [rows, n])?);
+    let mut rounded = [narrow()?, if keep_sums { narrow()? } else { None }];
+    // Not by `map` of arrays, which copies each matrix several times.
+    let operands = [a.view().map_err(refused(op))?, b.view().map_err(refused(op))?];
+    let mut part = Part::new(&task, operands, c, z).map_err(refused(op))?;
+    for (part, out) in part.rounded.iter_mut().zip(&mut rounded) {
+        let Some(out) = out else { continue };
+        *part = output(out.elements::<T>(), [rows, n]).map_err(refused(op))?;
+    }
+    record(1, [rows, k, n], one(blas, &mut part)?);
+    let [y, y_sums] = rounded;
     let out = out.finish();
-    Ok((y.map_or(out, Output::finish), z.or(sums).map(Output::finish)))
+    Ok((y.map_or(out, Output::finish), y_sums.or(sums).map(Output::finish)))
 }
 
 /// Layouts of a batch as one product `[batch · m, k] × [k, n]`; `None` if it is not one.
@@ -366,35 +361,24 @@ fn folded(
 }
 
 /// Computes one product, which threads share if it is large.
-fn one<T: Factor>(
-    blas: Blas,
-    [a, b]: [Matrix<'_, T>; 2],
-    finish: Finish<'_, T::Sum>,
-    mut places: Places<'_, T::Sum>,
-    rounded: Rounded<'_, T>,
-    shape: [usize; 2],
-) -> Result<Path> {
-    if !finish.add
-        && let (Some(a), Some(b)) = (a.as_sums(), b.as_sums())
-        && blas.gemm(&a, &b, finish, &mut places)
-    {
+fn one<T: Factor>(blas: Blas, part: &mut Part<'_, T>) -> Result<Path> {
+    let ([m, k, n], task) = (part.shape(), part.task);
+    if !task.add && blas.gemm(part) {
         return Ok(Path::Provider);
     }
-    let refused = refused(finish.op);
-    let (a, b) = (a.view().map_err(refused)?, b.view().map_err(refused)?);
-    let cost = cost(a.shape()[1], finish);
-    let parts = parallel::parts(shape[0].saturating_mul(shape[1]), cost);
+    let parts = parallel::parts(m.saturating_mul(n), cost(k, &task.epilogue));
     let threads = if parts == 1 { 1 } else { parallel::threads().min(parts) };
-    if threads > 1 && along_k::fits(shape, a.shape()[1], threads) {
-        let path = along_k::run([a, b], finish, &mut places, shape)?;
-        rounded.of(&places);
-        return Ok(Path::EmbeddedAlongK(path));
-    }
-    let part = Part::new([a, b], finish, places, rounded, shape).map_err(refused)?;
     if threads == 1 {
         return Ok(Path::Embedded(part.run()?));
     }
+    let along_k = along_k::fits([m, n], k, threads).then(|| along_k::sums(part)).transpose()?;
     let mut pieces = Pieces::new();
-    part.split(threads, &mut pieces);
-    Ok(Path::Embedded(share(pieces, GemmPath::Blocked, Part::run)?))
+    part.reborrow().split(threads, &mut pieces);
+    Ok(match along_k {
+        Some(path) => {
+            share(pieces, (), |mut part| part.finish())?;
+            Path::EmbeddedAlongK(path)
+        }
+        None => Path::Embedded(share(pieces, GemmPath::Blocked, |mut part| part.run())?),
+    })
 }

@@ -6,8 +6,9 @@
 mod keys;
 mod sort;
 
+use super::CpuBackend;
 use super::copy;
-use super::{CpuBackend, CpuTensor, Output};
+use super::tensor::{CpuTensor, Output};
 use crate::backend::{TensorData, check_search, composite};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::Result;

@@ -22,8 +22,9 @@ use swath_kernels::reduce::{
 use swath_kernels::{Accumulate, Pairwise, PairwiseSum, Partial, reduce_columns};
 
 use super::cast::{cast, wide_integers};
+use super::copy;
+use super::tensor::{CpuTensor, Output};
 use super::working::for_float;
-use super::{CpuTensor, Output, copy};
 use crate::backend::{TensorData, reduced_dtype};
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::{Error, Result};
@@ -145,7 +146,7 @@ fn planned(
     if matches!(x.dtype(), DType::I32 | DType::U32) && !is_logical {
         return cast(&whole(op, &wide_integers(x)?, axes)?, dtype);
     }
-    let plan = Plan::new(op.name(), x, axes)?;
+    let plan = Plan::new(op.name(), x, &x.shape().resolve_axes(op.name(), Some(axes))?);
     if op.needs_elements() && plan.count == 0 && plan.shape.numel() > 0 {
         return Err(Error::EmptyReduction { op: op.name(), shape: *x.shape() });
     }
@@ -193,16 +194,16 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(op: &'static str, x: &'a CpuTensor, axes: &[usize]) -> Result<Self> {
-        let axes = x.shape().resolve_axes(op, Some(axes))?;
+    /// Takes axes that are sorted, distinct and those of `x`.
+    fn new(op: &'static str, x: &'a CpuTensor, axes: &[usize]) -> Self {
         let merged = |is_reduced: bool| {
             let axes = (0..x.shape().ndim()).filter(|axis| axes.contains(axis) == is_reduced);
             merge_some_axes(&[x.layout()], axes)
         };
-        let (kept, reduced, shape) = (merged(false), merged(true), x.shape().reduced(&axes, true));
+        let (kept, reduced, shape) = (merged(false), merged(true), x.shape().reduced(axes, true));
         let count = axes.iter().map(|&axis| x.shape().dim(axis)).product();
         let max_short = if op.starts_with("arg") { MAX_SHORT_INDICES } else { MAX_SHORT };
-        Ok(Plan { op, x, shape, kept, reduced, axes, count, max_short })
+        Plan { op, x, shape, kept, reduced, axes: axes.into(), count, max_short }
     }
 
     fn run<T: Pod + Sync, A: Partial, Y: Pod + Send + Sync>(
@@ -232,11 +233,11 @@ impl<'a> Plan<'a> {
             Path::Run | Path::Gathered => self.reduce_runs(reduction, results),
             Path::Adjacent => {
                 let (copied, axes) = self.adjacent()?;
-                Plan::new(self.op, &copied, &axes)?.reduce_runs(reduction, results);
+                Plan::new(self.op, &copied, &axes).reduce_runs(reduction, results);
             }
             Path::Contiguous => {
                 let copied = copy::contiguous(self.op, self.x)?;
-                Plan::new(self.op, &copied, &self.axes)?.reduce_into(reduction, results)?;
+                Plan::new(self.op, &copied, &self.axes).reduce_into(reduction, results)?;
             }
         }
         Ok(())

@@ -12,8 +12,11 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::copy;
+use super::tensor::{CpuTensor, Output};
 use super::working::Working;
-use super::{CpuTensor, Output, Results, Written, copy};
+use super::written::Written;
+use crate::backend::Results;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::runtime::memory::Buffer;

@@ -13,14 +13,12 @@
 //!    as one thread.
 
 use bytemuck::Pod;
-use swath_kernels::{
-    Integer, IntegerFold, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows,
-    scan_integer_columns, scan_integer_rows,
-};
+use swath_kernels::{Scan, cumprod_columns, cumprod_rows, cumsum_columns, cumsum_rows};
 
 use super::rows::{for_each_row, in_groups};
+use super::tensor::{CpuTensor, Output};
 use super::working::{Working, for_float};
-use super::{CpuTensor, Output, cast, copy};
+use super::{cast, copy};
 use crate::backend::TensorData;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -74,41 +72,53 @@ pub(super) fn scan(op: ScanOp, x: &CpuTensor, axis: usize) -> Result<CpuTensor> 
     Ok(out.finish())
 }
 
+type RowScan<T> = fn(&[T], usize, &mut [<T as Scan>::Out]);
+type ColumnScan<T> = fn(&[T], &mut [<T as Scan>::Total], &mut [<T as Scan>::Out]);
+
+/// The kernels of rows and of columns.
+fn kernels<T: Scan>(op: ScanOp) -> (RowScan<T>, ColumnScan<T>) {
+    match op {
+        ScanOp::Sum => (cumsum_rows, cumsum_columns),
+        ScanOp::Product => (cumprod_rows, cumprod_columns),
+    }
+}
+
+/// The total before the first element.
+fn start<A: From<bool>>(op: ScanOp) -> A {
+    (op == ScanOp::Product).into()
+}
+
 fn floats<T: Working>(op: ScanOp, extents: Extents, x: &[T], y: &mut [T]) {
     let Extents { above, n, below } = extents;
-    let (scan_rows, scan_columns, start): (RowScan<T::Wide>, ColumnScan<T::Wide>, f64) = match op {
-        ScanOp::Sum => (cumsum_rows, cumsum_columns, 0.0),
-        ScanOp::Product => (cumprod_rows, cumprod_columns, 1.0),
-    };
+    let (scan_rows, scan_columns) = kernels::<T::Wide>(op);
     if below == 1 {
         let cost = Cost(COST).times(n);
         return for_each_row(above, cost, [(x, n)], [(y, n)], [], |_, [x], [y], []| {
             scan_rows(x, n, y);
         });
     }
-    down_columns(extents, x, y, start, |x, totals, y| {
+    down_columns(extents, x, y, start(op), |x, totals, y| {
         in_groups::<T, 1, 1>(0..x.len() / below, [(x, below)], [(y, below)], |_, [x], [y]| {
             scan_columns(x, totals, y);
         });
     });
 }
 
-type RowScan<E> = fn(&[E], usize, &mut [E]);
-type ColumnScan<E> = fn(&[E], &mut [f64], &mut [E]);
-
 /// Scans integers, bytes and booleans.
-fn integers<T: Pod + Integer + Sync>(op: ScanOp, extents: Extents, x: &[T], y: &mut [i64]) {
+fn integers<T: Pod + Scan<Total = i64, Out = i64> + Sync>(
+    op: ScanOp,
+    extents: Extents,
+    x: &[T],
+    y: &mut [i64],
+) {
     let Extents { above, n, below } = extents;
-    let (fold, start) = match op {
-        ScanOp::Sum => (IntegerFold::Sum, 0),
-        ScanOp::Product => (IntegerFold::Product, 1),
-    };
+    let (scan_rows, scan_columns) = kernels::<T>(op);
     if below == 1 {
         return for_each_band(above, Cost(COST).times(n), Band::new(y, n), |range, y| {
-            scan_integer_rows(fold, &x[range.start * n..range.end * n], n, y);
+            scan_rows(&x[range.start * n..range.end * n], n, y);
         });
     }
-    down_columns(extents, x, y, start, |x, totals, y| scan_integer_columns(fold, x, totals, y));
+    down_columns(extents, x, y, start(op), scan_columns);
 }
 
 /// Calls `scan(rows, totals, results)` for the rows of every matrix in order; totals begin with `start`.

@@ -8,11 +8,12 @@ use std::ops::Range;
 
 use swath_kernels::MatMut;
 
+use super::copy;
 use super::parts::{Heads, Split, cut};
 use super::rows::allocate;
+use super::tensor::CpuTensor;
 use super::working::Working;
-use super::{CpuTensor, Results, copy};
-use crate::backend::TensorData;
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Cost};

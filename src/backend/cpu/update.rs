@@ -5,9 +5,10 @@
 
 use swath_kernels::{self as kernels, Adam, Sgd};
 
+use super::copy;
 use super::elementwise::CHUNK;
+use super::tensor::CpuTensor;
 use super::working::{Working, for_float};
-use super::{CpuTensor, copy};
 use crate::backend::{TensorData, check_update};
 use crate::error::{Error, Result};
 use crate::ops::UpdateOp;

@@ -31,7 +31,8 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 use swath_kernels::{Block, Permute, Place, with_place};
 
-use super::{Written, copy};
+use super::copy;
+use super::written::Written;
 use crate::layout::{Layout, LoopNest, merge_axes};
 use crate::runtime::parallel::{self, Cost};
 use crate::shape::MAX_RANK;

@@ -3,14 +3,14 @@
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use swath_kernels::{self as kernels, Angle, MatMut, Rows, Stored};
+use swath_kernels::{self as kernels, Angle, MatMut, Rows, Scan, Stored};
 
 use crate::dtype::Element;
 use crate::runtime::workspace::Packed;
 
 /// A type that kernels compute in: `f32` or `f64`.
 pub(super) trait Wide:
-    Rows + Angle + Stored + Packed + Element<Stored = Self> + Pod
+    Rows + Scan<Total = f64, Out = Self> + Angle + Stored + Packed + Element<Stored = Self> + Pod
 {
 }
 

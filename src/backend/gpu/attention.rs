@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use super::driver::Driver;
 use super::plan::attention::{Attention, Extents, MOST, Part};
 use super::shader::GROUP;
-use super::{Gpu, GpuTensor, contiguous, from_start, run};
+use super::tensor::{Gpu, GpuTensor, contiguous, from_start, run};
 use crate::backend::{Backend, Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

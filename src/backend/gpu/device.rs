@@ -221,18 +221,9 @@ impl<D: Driver> Context<D> {
         };
         let buffer = match unused {
             Some(buffer) => buffer,
-            None => {
-                self.make_room(size);
-                let first = lock(&self.state).driver.allocate(size);
-                match first {
-                    Err(Failure::OutOfMemory) => {
-                        self.drop_unused();
-                        lock(&self.state).driver.allocate(size)
-                    }
-                    first => first,
-                }
-                .map_err(|failure| failed::<D>(op, bytes)(failure).of_shape(shape))?
-            }
+            None => self
+                .make(op, size, |driver| driver.allocate(size))
+                .map_err(|error| error.of_shape(shape))?,
         };
         Ok(self.storage(buffer, size))
     }
@@ -241,9 +232,27 @@ impl<D: Driver> Context<D> {
     pub fn upload(&self, op: &'static str, bytes: &[u8]) -> Result<Arc<Storage<D>>> {
         self.check_bytes(op, bytes.len())?;
         let size = size_class(bytes.len()).min(self.capabilities.max_buffer);
+        let buffer = self.make(op, size, |driver| driver.upload(bytes, size))?;
+        Ok(self.storage(buffer, size))
+    }
+
+    /// Makes a buffer of `size` bytes. If the device has no memory left, drops the unused buffers and tries again.
+    fn make(
+        &self,
+        op: &'static str,
+        size: usize,
+        make: impl Fn(&mut D) -> Result<D::Buffer, Failure>,
+    ) -> Result<D::Buffer> {
         self.make_room(size);
-        let buffer = lock(&self.state).driver.upload(bytes, size);
-        Ok(self.storage(buffer.map_err(failed::<D>(op, size))?, size))
+        let first = make(&mut lock(&self.state).driver);
+        match first {
+            Err(Failure::OutOfMemory) => {
+                self.drop_unused();
+                make(&mut lock(&self.state).driver)
+            }
+            first => first,
+        }
+        .map_err(failed::<D>(op, size))
     }
 
     fn storage(&self, buffer: D::Buffer, bytes: usize) -> Arc<Storage<D>> {
@@ -306,21 +315,7 @@ impl<D: Driver> Context<D> {
         let Plan { kernel, mut words, grid } = plan;
         let mut state = lock(&self.state);
         let state = &mut *state;
-        let pipeline = match state.pipelines.0.get(&kernel) {
-            Some(pipeline) => Arc::clone(pipeline),
-            None => {
-                let module = kernel.module();
-                let lacks = module.needs_f16() && !self.capabilities.f16
-                    || module.needs_i64() && !self.capabilities.i64;
-                if lacks {
-                    return Err(Error::Unsupported { op, backend: D::NAME });
-                }
-                let pipeline = state.driver.pipeline(&module).map_err(failed::<D>(op, 0))?;
-                let pipeline = Arc::new(pipeline);
-                state.pipelines.0.insert(kernel, Arc::clone(&pipeline));
-                pipeline
-            }
-        };
+        let pipeline = self.pipeline(state, op, kernel)?;
         if fault.is_some() && state.pending.len() == FAULTS {
             read_faults(state, None)?;
         }
@@ -355,6 +350,26 @@ impl<D: Driver> Context<D> {
             state.driver.submit().map_err(failed::<D>(op, 0))?;
         }
         Ok(())
+    }
+
+    /// Returns the pipeline of a kernel. Its first call compiles it.
+    fn pipeline(
+        &self,
+        state: &mut State<D>,
+        op: &'static str,
+        kernel: Kernel,
+    ) -> Result<Arc<D::Pipeline>> {
+        if let Some(pipeline) = state.pipelines.0.get(&kernel) {
+            return Ok(Arc::clone(pipeline));
+        }
+        let module = kernel.module();
+        let Capabilities { f16, i64, .. } = self.capabilities;
+        if module.needs_f16() && !f16 || module.needs_i64() && !i64 {
+            return Err(Error::Unsupported { op, backend: D::NAME });
+        }
+        let pipeline = Arc::new(state.driver.pipeline(&module).map_err(failed::<D>(op, 0))?);
+        state.pipelines.0.insert(kernel, Arc::clone(&pipeline));
+        Ok(pipeline)
     }
 
     /// Runs all encoded dispatches, and copies the start of a buffer to the host.

@@ -2,12 +2,14 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::device::Fault;
 use super::driver::Driver;
 use super::index::fault_of;
 use super::plan::conv::Kind;
-use super::plan::elementwise::{Function, Operand, put_mask};
-use super::plan::rows::{Parameters, Rows};
-use super::{Fault, Gpu, GpuTensor, attention, contiguous, from_start, images, run};
+use super::plan::elementwise::{Function, Operand};
+use super::plan::rows::{RowWords, Rows};
+use super::tensor::{Gpu, GpuTensor, contiguous, from_start, run};
+use super::{attention, images};
 use crate::backend::{Backend, Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -21,7 +23,7 @@ const LONGEST_ROW: usize = 1 << 20;
 struct Call<D: Driver> {
     op: &'static str,
     kernel: Rows,
-    parameters: Parameters,
+    words: RowWords,
     operands: SmallVec<[GpuTensor<D>; 5]>,
     results: Results<GpuTensor<D>>,
     fault: Option<Fault<D>>,
@@ -34,8 +36,8 @@ impl<D: Driver> Call<D> {
         let first = operands.iter().flatten().next().expect("a kernel has an operand");
         let operands = operands.iter().map(|x| from_start(op, x.unwrap_or(first)));
         let operands = operands.collect::<Result<_>>()?;
-        let parameters = Parameters::default();
-        Ok(Call { op, kernel, parameters, operands, results: Results::new(), fault: None })
+        let words = RowWords::default();
+        Ok(Call { op, kernel, words, operands, results: Results::new(), fault: None })
     }
 
     /// Adds a result.
@@ -54,7 +56,7 @@ impl<D: Driver> Call<D> {
             return Err(Error::Unsupported { op: self.op, backend: D::NAME });
         }
         let rows = x.shape().dims().iter().rev().skip(1).product();
-        let plan = self.kernel.plan(self.op, x.shape(), [rows, n], self.parameters)?;
+        let plan = self.kernel.plan(self.op, x.shape(), [rows, n], self.words)?;
         let operands: SmallVec<[&GpuTensor<D>; 5]> = self.operands.iter().collect();
         if rows > 0 {
             let results: SmallVec<[&GpuTensor<D>; 4]> = self.results.iter().collect();
@@ -98,13 +100,8 @@ pub(super) fn fused<D: Driver>(op: &FusedOp<'_, GpuTensor<D>>) -> Result<Results
             ignore_index,
             label_smoothing,
         } => {
-            let kernel = Rows::CrossEntropyGrad { store: logits.store(name)? };
-            let operands = [Some(g), Some(logits), Some(largest), Some(rest), Some(targets)];
-            let mut call =
-                Call::new(name, kernel, &operands)?.result(logits.shape(), logits.dtype())?;
-            call.parameters.epsilon = label_smoothing;
-            call.parameters.ignore_index = ignore_index;
-            call.run(logits)
+            let operands = [g, logits, largest, rest, targets];
+            cross_entropy_grad(name, operands, ignore_index, label_smoothing)
         }
         FusedOp::Dot { a, b } => {
             let rows = a.shape().with_axis(a.shape().ndim() - 1, None);
@@ -158,10 +155,25 @@ fn cross_entropy<D: Driver>(
         .result(targets.shape(), logits.dtype())?
         .result(targets.shape(), DType::F32)?
         .result(targets.shape(), DType::F32)?;
-    call.parameters.epsilon = label_smoothing;
-    call.parameters.ignore_index = ignore_index;
+    call.words.epsilon = label_smoothing as f32;
+    call.words.ignore(ignore_index);
     let axis = logits.shape().ndim() - 1;
     call.fault = Some(fault_of(logits.shape(), axis, &call.operands[1]));
+    call.run(logits)
+}
+
+fn cross_entropy_grad<D: Driver>(
+    op: &'static str,
+    operands: [&GpuTensor<D>; 5],
+    ignore_index: Option<i64>,
+    label_smoothing: f64,
+) -> Result<Results<GpuTensor<D>>> {
+    let logits = operands[1];
+    let kernel = Rows::CrossEntropyGrad { store: logits.store(op)? };
+    let mut call =
+        Call::new(op, kernel, &operands.map(Some))?.result(logits.shape(), logits.dtype())?;
+    call.words.epsilon = label_smoothing as f32;
+    call.words.ignore(ignore_index);
     call.run(logits)
 }
 
@@ -172,8 +184,8 @@ fn dropout<D: Driver>(
 ) -> Result<Results<GpuTensor<D>>> {
     let (x, y) = (contiguous(op, x)?, GpuTensor::new(op, x.shape(), x.dtype())?);
     let function = Function::Dropout(x.store(op)?);
-    if let Some(mut plan) = function.plan(op, x.shape(), &[Operand::Tensor(&x.0.layout)])? {
-        put_mask(&mut plan.words, mask);
+    let operands = [Operand::Tensor(&x.0.layout)];
+    if let Some(plan) = function.plan(op, x.shape(), &operands, Some(mask))? {
         run(op, plan, &[&x], &[&y], None)?;
     }
     Ok(smallvec![y])
@@ -189,9 +201,9 @@ fn norm<D: Driver>(
     let kernel = Rows::Norm { store: x.store(op)?, is_centered };
     let rows = reduced(x);
     let mut call = Call::new(op, kernel, &[Some(x), weight, bias])?;
-    call.parameters.epsilon = eps;
-    call.parameters.has_weight = weight.is_some();
-    call.parameters.has_bias = bias.is_some();
+    call.words.epsilon = eps as f32;
+    call.words.has_weight = weight.is_some().into();
+    call.words.has_bias = bias.is_some().into();
     let mut call = call.result(x.shape(), x.dtype())?;
     if is_centered {
         call = call.result(&rows, DType::F32)?;
@@ -208,7 +220,7 @@ fn norm_grad<D: Driver>(
 ) -> Result<Results<GpuTensor<D>>> {
     let kernel = Rows::NormGrad { store: x.store(op)?, is_centered };
     let mut call = Call::new(op, kernel, &[Some(g), Some(x), weight, Some(reciprocal)])?;
-    call.parameters.has_weight = weight.is_some();
+    call.words.has_weight = weight.is_some().into();
     let mut results = call.result(x.shape(), x.dtype())?.result(x.shape(), DType::F32)?.run(x)?;
     let z = results.pop().expect("two results");
     let (rank, x_dtype) = (x.shape().ndim(), x.dtype());

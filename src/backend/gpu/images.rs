@@ -6,7 +6,7 @@ use super::driver::Driver;
 use super::parts::in_parts;
 use super::plan::conv::{Channels, Conv, Kind};
 use super::plan::pool::Pool;
-use super::{GpuTensor, from_start, run};
+use super::tensor::{GpuTensor, from_start, run};
 use crate::backend::windows::images_like;
 use crate::backend::{Results, TensorData};
 use crate::dtype::DType;

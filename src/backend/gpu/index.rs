@@ -6,7 +6,7 @@ use super::device::Fault;
 use super::driver::Driver;
 use super::plan::elementwise::Function;
 use super::plan::index::scatter_add;
-use super::{Gpu, GpuTensor, contiguous, elementwise, run};
+use super::tensor::{Gpu, GpuTensor, contiguous, elementwise, run};
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
@@ -46,12 +46,12 @@ pub(super) fn add_at<D: Driver>(
     }
     let (mut index, mut source) = (index.clone(), source.clone());
     let plans = loop {
-        match scatter_add(store, x.shape(), axis, &index.0.layout, &source.0.layout)? {
-            Some(plans) => break plans,
-            None if index.0.layout.is_contiguous() && source.0.layout.is_contiguous() => {
-                return Err(Error::TooManyAxes { op, rank: x.shape().ndim() });
+        let are_contiguous = index.0.layout.is_contiguous() && source.0.layout.is_contiguous();
+        match scatter_add(store, x.shape(), axis, &index.0.layout, &source.0.layout) {
+            Err(Error::TooManyAxes { .. }) if !are_contiguous => {
+                (index, source) = (contiguous(op, &index)?, contiguous(op, &source)?);
             }
-            None => (index, source) = (contiguous(op, &index)?, contiguous(op, &source)?),
+            plans => break plans?,
         }
     };
     for plan in plans {

@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::kernel::Kernel;
 use super::plan::reduce::{ACCUMULATOR, Pass, Reduction, Stage};
 use super::plan::{Plan, index, matmul};
-use super::{Gpu, GpuTensor, run};
+use super::tensor::{Gpu, GpuTensor, run};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::Result;

@@ -1,5 +1,12 @@
 //! Plans: the dispatches of an op as data, without a device.
 
+/// The text of a file of `shaders/`.
+macro_rules! shader {
+    ($name:literal) => {
+        include_str!(concat!("../shaders/", $name, ".wgsl"))
+    };
+}
+
 pub mod attention;
 pub mod conv;
 pub mod elementwise;
@@ -13,26 +20,46 @@ pub mod rows;
 mod tests;
 pub mod update;
 pub mod windows;
+pub mod words;
 
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::shape::Shape;
 
-use super::shader::{GROUP, WORDS};
-
-/// The words that a kernel reads.
-pub type Words = SmallVec<[u32; WORDS]>;
+use super::shader::GROUP;
+use words::{GridWords, Pack, Words, pack};
 
 /// One dispatch, without its buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<K> {
     /// The kernel.
     pub kernel: K,
-    /// The words that the kernel reads from `p.words`.
+    /// The words that the kernel reads.
     pub words: Words,
     /// Number of workgroups along each axis.
     pub grid: [u32; 3],
+}
+
+impl<K> Plan<K> {
+    /// Plans the dispatch of a kernel that reads [`GridWords`], `fields` and `axes`, for `count` results.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if `count` does not fit a word; [`Error::TooManyAxes`].
+    pub fn new(
+        kernel: K,
+        (op, shape): (&'static str, &Shape),
+        count: usize,
+        (grid, across): ([u32; 3], u32),
+        fields: &[&dyn Pack],
+        axes: &[u32],
+    ) -> Result<Self> {
+        let count = GridWords { count: word(op, shape, count)?, across };
+        let fields: SmallVec<[&dyn Pack; 4]> =
+            [&count as _].into_iter().chain(fields.iter().copied()).collect();
+        Ok(Plan { kernel, words: pack(op, shape, &fields, axes)?, grid })
+    }
 }
 
 /// Maximum number of workgroups along an axis.
@@ -50,6 +77,12 @@ pub fn word(op: &'static str, shape: &Shape, x: usize) -> Result<u32> {
         Ok(word) if x <= LARGEST => Ok(word),
         _ => Err(Error::Overflow { op, shape: *shape }),
     }
+}
+
+/// Fails if the last position of a layout does not fit a word.
+pub fn check_positions(op: &'static str, layout: &Layout) -> Result<()> {
+    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
+    word(op, layout.shape(), last).map(drop)
 }
 
 /// Converts a step to a word. Positions are computed modulo 2³², so negative steps work.

@@ -3,7 +3,7 @@
 //! The method `module` of a [`Kernel`](super::kernel::Kernel) writes its text, with one entry point, `main`:
 //!
 //! ```text
-//! words          var<immediate> p: 32 words that differ between dispatches
+//! words          var<immediate> p: 32 words that differ between dispatches, by name
 //! bindings       operands, then results, then faults if the kernel can report any
 //! math.wgsl      functions of f32, for the kernels that need them
 //! op             an expression for an element-wise op, otherwise a file of `shaders/`
@@ -130,6 +130,8 @@ impl Module {
 
 /// The text of a module under construction.
 pub struct Source {
+    /// The fields of `p`, without the last ones.
+    fields: Vec<&'static str>,
     text: String,
     writes: Vec<bool>,
     needs_math: bool,
@@ -139,9 +141,10 @@ pub struct Source {
 pub const OPERANDS: [&str; 3] = ["a", "b", "c"];
 
 impl Source {
-    /// A module whose bindings are operands, `a` first.
-    pub fn new(operands: &[Store]) -> Source {
-        let mut source = Source { text: String::new(), writes: Vec::new(), needs_math: false };
+    /// A module with these words, whose bindings are operands, `a` first.
+    pub fn new(words: &[&[&'static str]], operands: &[Store]) -> Source {
+        let (fields, text) = (words.concat(), String::new());
+        let mut source = Source { fields, text, writes: Vec::new(), needs_math: false };
         for (name, &store) in OPERANDS.iter().zip(operands) {
             source.operand(name, store);
         }
@@ -200,15 +203,14 @@ impl Source {
         ));
     }
 
-    /// Adds an entry point that writes `f(i)` for every element `i < p.words[0]` of the result. `p.words[1]` is the
-    /// number of threads in a row of the grid.
+    /// Adds an entry point that writes `f(i)` for every element `i < p.count` of the result.
     pub fn each_word(&mut self, store: Store, f: &str) {
         let (first, write) = match store.per_thread() {
             1 => ("i", format!("write_y(i, {f}(i));")),
             _ => (
                 "4u * i",
                 format!(
-                    "let last = p.words[0] - 1u;\n    let at = min(vec4(4u * i) + vec4(0u, 1u, 2u, 3u), vec4(last));\n    \
+                    "let last = p.count - 1u;\n    let at = min(vec4(4u * i) + vec4(0u, 1u, 2u, 3u), vec4(last));\n    \
                      write_y(i, vec4({f}(at.x), {f}(at.y), {f}(at.z), {f}(at.w)));"
                 ),
             ),
@@ -216,32 +218,31 @@ impl Source {
         self.each_thread(first, &write);
     }
 
-    /// Adds an entry point that runs `body` in every thread `i` for which the expression `first` is below `p.words[0]`.
-    /// `p.words[1]` is the number of threads in a row of the grid.
+    /// Adds an entry point that runs `body` in every thread `i` for which the expression `first` is below `p.count`.
     pub fn each_thread(&mut self, first: &str, body: &str) {
         self.add(&format!(
             "@compute @workgroup_size({GROUP})\n\
              fn main(@builtin(global_invocation_id) thread: vec3<u32>) {{\n    \
-             let i = thread.x + thread.y * p.words[1];\n    \
-             if {first} >= p.words[0] {{ return; }}\n    {body}\n}}"
+             let i = thread.x + thread.y * p.across;\n    \
+             if {first} >= p.count {{ return; }}\n    {body}\n}}"
         ));
     }
 
     /// Adds an entry point that runs `body` in every thread of workgroup `i` if the expression `first` is below
-    /// `p.words[count]`. `p.words[across]` is the number of workgroups in a row of the grid.
-    pub fn each_group(&mut self, [count, across]: [usize; 2], first: &str, body: &str) {
+    /// `p.count`.
+    pub fn each_group(&mut self, first: &str, body: &str) {
         self.add(&format!(
             "@compute @workgroup_size({GROUP})\n\
              fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{\n    \
-             let i = group.x + group.y * p.words[{across}];\n    \
-             if {first} >= p.words[{count}] {{ return; }}\n    {body}\n}}"
+             let i = group.x + group.y * p.across;\n    \
+             if {first} >= p.count {{ return; }}\n    {body}\n}}"
         ));
     }
 
     /// Adds the buffer of faults, which keeps the lowest position of each.
     pub fn faults(&mut self) {
         self.bind("faults", "read_write", "atomic<u32>");
-        self.add("fn fault(position: u32) { atomicMin(&faults[p.words[FAULT]], position); }");
+        self.add("fn fault(position: u32) { atomicMin(&faults[p.fault], position); }");
     }
 
     /// Adds a binding.
@@ -269,12 +270,11 @@ impl Source {
         if self.text.contains("f16") {
             text.push_str("enable f16;\n");
         }
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "struct P {{ words: array<u32, {WORDS}> }}\nvar<immediate> p: P;\n\
-             const FAULT: u32 = {}u;\nconst ZERO: u32 = {}u;\n",
-            WORDS - 1,
-            WORDS - 2
+            "struct P {{ {}, axes: array<u32, {}>, zero: u32, fault: u32 }}\nvar<immediate> p: P;",
+            self.fields.join(", "),
+            WORDS - 2 - self.fields.len()
         );
         if self.needs_math {
             text.push_str(include_str!("shaders/math.wgsl"));
@@ -284,8 +284,8 @@ impl Source {
     }
 }
 
-/// Number of immediate words: 128 bytes, which every device supports. The last word is the slot of the fault. The one
-/// before it is 0 for kernels that use `math.wgsl`.
+/// Number of immediate words: 128 bytes, which every device supports. After those that a kernel names come
+/// those of its axes. The last two are 0 and the slot of the fault.
 pub const WORDS: usize = 32;
 
 /// Threads of a workgroup. With 32, Apple's compiler moves accesses across barriers.

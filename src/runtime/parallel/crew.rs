@@ -32,6 +32,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use crate::runtime::on_drop::OnDrop;
+
 /// Microseconds that helpers spin after a region, unless set by `SWATH_SPIN_US`: longer than the pauses between
 /// the ops of a training step, and too short to be noticeable as load.
 pub(crate) const DEFAULT_SPIN_US: u64 = 150;
@@ -155,13 +157,7 @@ impl Crew {
         if alone {
             return (0..parts).for_each(f);
         }
-        struct Free<'a>(&'a AtomicBool);
-        impl Drop for Free<'_> {
-            fn drop(&mut self) {
-                self.0.store(false, Ordering::Release);
-            }
-        }
-        let _free = Free(&self.busy);
+        let _free = OnDrop(|| self.busy.store(false, Ordering::Release));
         let team = self.team.get_or_init(|| Team::new(self.threads - 1, self.warm_up, RealMachine));
         if parts <= MAX_PARTS {
             return team.run(parts, f);
@@ -353,13 +349,8 @@ impl Station {
         mut run: impl FnMut(usize),
         mut report: impl FnMut(usize),
     ) {
-        struct Leave(bool);
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                INSIDE.set(self.0);
-            }
-        }
-        let _leave = Leave(INSIDE.replace(true));
+        let was_inside = INSIDE.replace(true);
+        let _leave = OnDrop(|| INSIDE.set(was_inside));
         let shares = self.shares(region.parts);
         let mut has_woken = false;
         for i in 0..shares {

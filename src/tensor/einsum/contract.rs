@@ -12,7 +12,7 @@ use crate::autodiff::ops::bilinear;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::shape::{AxisSet, Shape};
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// A tensor with a distinct label for each axis. No axis has extent 1.
 #[derive(Clone)]

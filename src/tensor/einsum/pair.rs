@@ -133,6 +133,15 @@ fn run(
     (labels[best].into(), outside)
 }
 
+/// The labels of each group in the order of its side.
+fn in_groups(groups: [(&Side<'_>, LabelSet); 3]) -> Labels {
+    let labels = groups.into_iter().flat_map(|(side, group)| {
+        let own = side.0.iter().map(|axis| axis.label);
+        own.filter(move |&label| group.contains(label))
+    });
+    labels.collect()
+}
+
 /// Plans the product of `a` and `b`: the labels of `kept` are in the result, in the order of
 /// `wanted` if given, and those of `inner` are summed in the order of `sequence`.
 pub(super) fn pair(
@@ -155,17 +164,8 @@ pub(super) fn pair(
     let (left, right) = (a.set().without(both), b.set().without(both));
     let is_inner = |label: &&Label| both.contains(**label) && !kept.contains(**label);
     let inner: Labels = sequence.iter().filter(is_inner).copied().collect();
-    let order: Labels = match wanted {
-        Some(labels) => labels.into(),
-        None => {
-            let groups = [(&a, batch), (&a, left), (&b, right)];
-            let labels = groups.into_iter().flat_map(|(side, group)| {
-                let own = side.0.iter().map(|axis| axis.label);
-                own.filter(move |&label| group.contains(label))
-            });
-            labels.collect()
-        }
-    };
+    let groups = [(&a, batch), (&a, left), (&b, right)];
+    let order: Labels = wanted.map_or_else(|| in_groups(groups), Labels::from);
     let empty = LabelSet::default();
     if inner.is_empty() {
         let batch_first = order.iter().take(batch.len()).all(|&label| batch.contains(label));

@@ -9,7 +9,7 @@ use crate::ops::{AttentionParameters, DropoutMask, FusedOp};
 use crate::shape::{Shape, broadcast_shape_for};
 
 use super::{gradients, kernel};
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// Options of [`Tensor::scaled_dot_product_attention`].
 #[derive(Clone, Copy, Debug)]

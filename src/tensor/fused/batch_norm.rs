@@ -20,7 +20,7 @@ use crate::shape::{AxisSet, Shape};
 use super::composite_gradients;
 use super::conv::along_channels;
 use super::norm::check_eps;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// # Normalization of channels
 impl<B: Backend> Tensor<B> {

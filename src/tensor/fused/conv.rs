@@ -18,17 +18,16 @@ use smallvec::SmallVec;
 use crate::autodiff::graph::{SharedRule, Upstream, record, should_record};
 use crate::autodiff::ops::{bilinear, bilinear_with_bias};
 use crate::autodiff::rules::{unary_keeps, unary_rule};
-use crate::backend::Backend;
-use crate::backend::windows::{geometry, images_like};
+use crate::backend::windows::images_like;
+use crate::backend::{Backend, check_groups};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::ops::{Activation, FusedOp, Geometry, Sliding};
+use crate::error::Result;
+use crate::ops::{Activation, FusedOp, Geometry};
 use crate::shape::{AxisSet, Shape};
 
 use super::kernel;
-use super::windows::{three_axes, window_extent};
-use crate::tensor::Tensor;
-use checks::{check_bias, check_channels, check_groups, check_images};
+use crate::tensor::base::Tensor;
+use checks::{check_bias, check_channels, check_images};
 pub(super) use checks::{padded_extent, too_long};
 use composite::{composite, transpose_composite, weight_composite, without_elements};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
@@ -111,10 +110,12 @@ convolutions! {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidShape`] for images or filters of other axes; [`Error::ShapeMismatch`] if the bias does
-    /// not fit; [`Error::InvalidArgument`] if channels do not fit, a stride, a dilation or the number of groups
-    /// is 0, groups do not divide the channels, or no window fits; [`Error::DTypeMismatch`];
-    /// [`Error::UnsupportedDType`] for integers.
+    /// [`Error::InvalidShape`](crate::Error::InvalidShape) for images or filters of other axes;
+    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) if the bias does not fit;
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if channels do not fit, a stride, a dilation or the
+    /// number of groups is 0, groups do not divide the channels, or no window fits;
+    /// [`Error::DTypeMismatch`](crate::Error::DTypeMismatch);
+    /// [`Error::UnsupportedDType`](crate::Error::UnsupportedDType) for integers.
     conv2d conv2d_activation 2;
     /// The convolution of volumes `[n, c, d, h, w]` with filters `[o, c / groups, kd, kh, kw]` and a bias
     /// `[o]`: as [`conv2d`](Tensor::conv2d), along three axes. The result is `[n, o, d', h', w']`.
@@ -183,8 +184,8 @@ transposed_convolutions! {
     /// ```
     ///
     /// # Errors
-    /// Those of [`conv2d`](Tensor::conv2d), and [`Error::InvalidArgument`] if the padding leaves no pixel, or
-    /// the output padding is neither less than the stride nor than the dilation.
+    /// Those of [`conv2d`](Tensor::conv2d), and [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the padding
+    /// leaves no pixel, or the output padding is neither less than the stride nor than the dilation.
     conv_transpose2d 2;
     /// The transposed convolution of volumes `[n, c, d, h, w]` with filters `[c, o / groups, kd, kh, kw]` and a bias `[o]`:
     /// as [`conv_transpose2d`](Tensor::conv_transpose2d), along three axes.
@@ -265,8 +266,8 @@ impl<B: Backend> Tensor<B> {
         match function {
             None => after(recorded(y)),
             Some(_) if !is_recorded => Ok(Tensor::from_data(y)),
-            // Recorded as the two ops that it is. The derivative of the function does not read its argument,
-            // in whose place its result stands, which nobody sees.
+            // Recorded as two ops. The derivative of the function reads only its output, so the output is recorded
+            // as the result of the convolution, too.
             Some(f) => {
                 let z = recorded(y.clone());
                 Ok(record(f.name(), y, &[&z], |y| unary_rule(f, &z, y)))
@@ -281,7 +282,7 @@ impl<B: Backend> Tensor<B> {
         bias: Option<&Tensor<B>>,
         options: ConvTransposeOptions<N>,
     ) -> Result<Self> {
-        let ConvTransposeOptions { stride, padding, output_padding, dilation, groups } = options;
+        let groups = options.groups;
         check_images(op, self, N)?;
         check_images(op, weight, N)?;
         self.check_float(op)?;
@@ -291,46 +292,7 @@ impl<B: Backend> Tensor<B> {
         check_groups(op, groups, [channels, outputs])?;
         check_channels(op, self, weight, filters)?;
         check_bias(op, weight, bias, outputs)?;
-        options.check(op, &weight.dims()[2..])?;
-        let mut all = [Sliding::default(); N];
-        for axis in 0..N {
-            let more = output_padding[axis];
-            let (pixels, kernel) = (self.dims()[2 + axis], weight.dims()[2 + axis]);
-            let unpadded = || {
-                let window = window_extent(kernel, dilation[axis])?;
-                let between = pixels.checked_sub(1)?.checked_mul(stride[axis])?;
-                between.checked_add(window)?.checked_add(more)
-            };
-            let unpadded = unpadded().ok_or_else(|| {
-                let shape = self.shape();
-                match pixels {
-                    0 => {
-                        let reason = format!("axis {axis} of images of shape {shape} has no pixel");
-                        Error::InvalidArgument { op, reason }
-                    }
-                    _ => too_long(op, axis, shape),
-                }
-            })?;
-            Shape::from(unpadded).validate(op)?;
-            let extent = padding[axis].checked_mul(2).and_then(|both| unpadded.checked_sub(both));
-            let image = extent.filter(|&extent| extent > 0).ok_or_else(|| {
-                let reason = format!(
-                    "padding {} at both ends of axis {axis} leaves no pixel of the {unpadded} without padding",
-                    padding[axis]
-                );
-                Error::InvalidArgument { op, reason }
-            })?;
-            // The windows of the result are the pixels of the input: what output_padding adds has none of its own.
-            all[axis] = Sliding {
-                image,
-                kernel,
-                stride: stride[axis],
-                dilation: dilation[axis],
-                padding: [padding[axis] as isize; 2],
-                windows: pixels,
-            };
-        }
-        let geometry = geometry(op, three_axes(&all))?;
+        let geometry = options.geometry(op, self.shape(), &weight.dims()[2..])?;
         let shape = images_like(self.shape(), self.dims()[0], outputs, geometry.image());
         if shape.checked_numel(op)? == 0 {
             let inputs = [Some(self), Some(weight), bias];

@@ -10,7 +10,7 @@ use crate::shape::{Axis, Shape};
 
 use super::softmax::to_last;
 use super::{gradients, kernel};
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// The reduction of the losses of single elements or rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

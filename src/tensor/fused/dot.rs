@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::FusedOp;
 
 use super::kernel;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// # Dot product
 impl<B: Backend> Tensor<B> {

@@ -9,7 +9,7 @@ use crate::ops::{DropoutMask, FusedOp};
 use crate::rng::{Rng, RngState};
 
 use super::kernel;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// # Dropout
 impl<B: Backend> Tensor<B> {

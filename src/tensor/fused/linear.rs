@@ -12,7 +12,7 @@ use crate::tensor::einsum::contract::{Factor, contract};
 use crate::tensor::einsum::equation::{Label, Labels};
 
 use super::{composite_gradients, gradient_kernel, kernel};
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// # Linear layers
 impl<B: Backend> Tensor<B> {

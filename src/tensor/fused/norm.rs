@@ -10,7 +10,7 @@ use crate::ops::FusedOp;
 use crate::shape::Shape;
 
 use super::{gradients, kernel};
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// # Normalization of rows
 impl<B: Backend> Tensor<B> {

@@ -18,7 +18,7 @@ use super::conv::{padded_extent, too_long};
 use super::windows::{adjoint, three_axes, window_count, window_extent};
 use super::{gradient_kernel, kernel};
 use crate::backend::windows::geometry;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// Options of poolings over images of N axes.
 ///
@@ -109,15 +109,9 @@ impl<const N: usize> PoolOptions<N> {
             let count = window_count(extent, [before, reach], window, stride)?;
             // The last window begins in the image or before it.
             let count = count - usize::from(ceil_mode && (count - 1) * stride >= extent + before);
-            // Every window contains a pixel of the image: dilated ones that begin before it may step over it.
-            let has_pixel = |at: usize| {
-                let tap = before.saturating_sub(at * stride).div_ceil(dilation);
-                let pixel = at * stride + tap * dilation;
-                tap < kernel && (before..before + extent).contains(&pixel)
-            };
-            let first = (0..count).take_while(|&at| at * stride < before && extent < dilation);
-            let last = count.checked_sub(1)?;
-            Some(count).filter(|_| first.chain([last]).all(has_pixel))
+            let padding = [before, after].map(|pixels| pixels as isize);
+            let all = Sliding { image: extent, kernel, stride, dilation, padding, windows: count };
+            Some(count).filter(|&count| count > 0 && all.empty_window().is_none())
         };
         let windows = count().ok_or_else(|| {
             let padded = before.checked_add(after).and_then(|both| both.checked_add(extent));
@@ -160,7 +154,7 @@ impl<const N: usize> Default for PoolOptions<N> {
     }
 }
 
-/// Longest padding beyond the image's extent whose taps are visited, for each of the windows.
+/// Maximum padding beyond the image's extent. Every window visits the taps in it.
 const MOST_COUNTED: usize = 1 << 16;
 
 macro_rules! poolings {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ops::FusedOp;
 
 use super::kernel;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// # Sine and cosine
 impl<B: Backend> Tensor<B> {

@@ -9,7 +9,7 @@ use crate::ops::FusedOp;
 use crate::shape::{Axis, AxisSet};
 
 use super::{gradient_kernel, kernel};
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 /// # Softmax
 impl<B: Backend> Tensor<B> {

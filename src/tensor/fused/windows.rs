@@ -20,7 +20,8 @@ use crate::runtime::recording::with_recording;
 use crate::shape::Shape;
 
 use super::conv::ConvOptions;
-use crate::tensor::{PadMode, Tensor};
+use crate::tensor::base::Tensor;
+use crate::tensor::pad::PadMode;
 
 /// Number of pixels that a window spans; `None` if the kernel or the dilation is 0, or on overflow.
 pub(super) fn window_extent(kernel: usize, dilation: usize) -> Option<usize> {

@@ -131,7 +131,7 @@ fn many_dispatches_are_committed_in_batches_that_are_all_looked_at() {
     for is_slow in [false, true] {
         on_a_device(Script { is_slow, ..Script::default() }, || {
             let mut x = of(&[1.0; 8]);
-            for _ in 0..1200 {
+            for _ in 0..2400 {
                 x = x.exp().unwrap();
             }
             assert_eq!(committed(), [0, 1]);

@@ -60,7 +60,7 @@ fn no_failure_of_an_earlier_command_buffer_is_lost() {
                 let is_known = outcome.2.is_some();
                 let script = Script { outcomes: vec![outcome], is_slow, ..Script::default() };
                 on_a_device(script, || {
-                    let (op, reason) = reason_of(chain(1200));
+                    let (op, reason) = reason_of(chain(2400));
                     assert!(["to_host", "exp"].contains(&op), "{op}");
                     let expected = if is_known { "hang (code 3)" } else { "without an error" };
                     assert!(reason.contains(expected), "{reason}");
@@ -107,7 +107,7 @@ fn all_command_buffers_are_looked_at_after_the_first_failure() {
         (2, Status::Failed, fault("the third")),
     ];
     on_a_device(Script { outcomes, is_slow: true, ..Script::default() }, || {
-        let (_, reason) = reason_of(chain(1200));
+        let (_, reason) = reason_of(chain(2400));
         assert!(reason.contains("the first"), "{reason}");
         assert_eq!(committed(), [0, 1, 2]);
         check_all_were_looked_at();
@@ -156,6 +156,8 @@ fn memory_is_found_before_an_allocation_fails() {
         let all = ones(1 << 18).unwrap();
         assert_eq!(committed(), [0]);
         drop(all);
+        // An upload does the same.
+        FakeTensor::from_vec(vec![0f32; 1 << 18], 1 << 18).unwrap();
     });
 }
 

@@ -64,10 +64,8 @@ fn product(kernel: &Translation) -> Result<Vec<f32>, CommandError> {
     let a: Vec<f32> = (0..N * N).map(|i| (i % 7) as f32).collect();
     let b: Vec<f32> = (0..N * N).map(|i| (i % 5) as f32 - 2.0).collect();
     let n = N as u32;
-    let mut words = vec![n, n, n, 0, 0, 0, n, 1, n, 1];
-    // One part along k.
-    words.resize(WORDS, 0);
-    words[29] = 1;
+    // Extents, the first matrix, one part along k, offsets, and steps of both matrices.
+    let words = [n, n, n, 0, 1, 0, 0, n, 1, n, 1];
     run(kernel, &[&a, &b, &vec![0.0; N * N]], &words)
 }
 

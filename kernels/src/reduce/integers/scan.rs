@@ -3,7 +3,6 @@
 
 use core::mem::MaybeUninit;
 
-use super::Integer;
 use crate::simd::{Simd, Task};
 
 #[inline(always)]
@@ -11,15 +10,22 @@ fn join(total: i64, x: i64, product: bool) -> i64 {
     if product { total.wrapping_mul(x) } else { total.wrapping_add(x) }
 }
 
-/// A scan along contiguous rows; the lengths are the same multiple of `cols`, which is not 0.
+/// A scan along contiguous rows.
 pub(crate) struct ScanRows<'a, T> {
-    pub product: bool,
-    pub x: &'a [T],
-    pub cols: usize,
-    pub y: &'a mut [MaybeUninit<i64>],
+    x: &'a [T],
+    cols: usize,
+    y: &'a mut [MaybeUninit<i64>],
+    product: bool,
 }
 
-impl<T: Integer> Task for ScanRows<'_, T> {
+impl<'a, T> ScanRows<'a, T> {
+    /// Takes slices of the same length, a multiple of `cols`, which is not 0.
+    pub fn new(x: &'a [T], cols: usize, y: &'a mut [MaybeUninit<i64>], product: bool) -> Self {
+        ScanRows { x, cols, y, product }
+    }
+}
+
+impl<T: Copy + Into<i64>> Task for ScanRows<'_, T> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -32,7 +38,7 @@ impl<T: Integer> Task for ScanRows<'_, T> {
 }
 
 #[inline(always)]
-fn scan_rows<T: Integer>(ScanRows { product, x, cols, y }: ScanRows<'_, T>) {
+fn scan_rows<T: Copy + Into<i64>>(ScanRows { x, cols, y, product }: ScanRows<'_, T>) {
     for (x, y) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
         let mut total = i64::from(product);
         for (&x, y) in x.iter().zip(y) {
@@ -42,16 +48,27 @@ fn scan_rows<T: Integer>(ScanRows { product, x, cols, y }: ScanRows<'_, T>) {
     }
 }
 
-/// A scan down columns, starting from `totals`; the lengths are the same multiple of
-/// `totals.len()`.
+/// A scan down the columns of a matrix, starting from `totals`.
 pub(crate) struct ScanColumns<'a, T> {
-    pub product: bool,
-    pub x: &'a [T],
-    pub totals: &'a mut [i64],
-    pub y: &'a mut [MaybeUninit<i64>],
+    x: &'a [T],
+    totals: &'a mut [i64],
+    y: &'a mut [MaybeUninit<i64>],
+    product: bool,
 }
 
-impl<T: Integer> Task for ScanColumns<'_, T> {
+impl<'a, T> ScanColumns<'a, T> {
+    /// Takes `x` and `y` of the same length, a multiple of that of `totals`.
+    pub fn new(
+        x: &'a [T],
+        totals: &'a mut [i64],
+        y: &'a mut [MaybeUninit<i64>],
+        product: bool,
+    ) -> Self {
+        ScanColumns { x, totals, y, product }
+    }
+}
+
+impl<T: Copy + Into<i64>> Task for ScanColumns<'_, T> {
     type Home = Self;
     type Output = ();
     #[inline(always)]
@@ -64,7 +81,7 @@ impl<T: Integer> Task for ScanColumns<'_, T> {
 }
 
 #[inline(always)]
-fn scan_columns<T: Integer>(ScanColumns { product, x, totals, y }: ScanColumns<'_, T>) {
+fn scan_columns<T: Copy + Into<i64>>(ScanColumns { x, totals, y, product }: ScanColumns<'_, T>) {
     let cols = totals.len().max(1);
     for (x, y) in x.chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
         for ((&x, total), y) in x.iter().zip(&mut *totals).zip(y) {

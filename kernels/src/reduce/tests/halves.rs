@@ -49,7 +49,7 @@ fn check_halves<E: Accumulate + Into<f32> + Into<f64>>(from_bits: fn(u16) -> E, 
                 ("prod", &prod::<E>, of(&Prod, &wide).value()),
                 ("variance", &|x| variance(x, 1), moments.variance(1)),
                 ("std", &|x| std(x, 0), moments.variance(0).sqrt()),
-                ("norm0", &norm0::<E>, of(&Norm0, &wide)),
+                ("norm0", &|x| reduce(&Norm0, x), of(&Norm0, &wide)),
                 ("norm1", &norm1::<E>, of(&Norm1, &wide)),
                 ("norm2", &norm2::<E>, of(&Norm2, &wide).root()),
             ];
@@ -76,14 +76,18 @@ fn check_halves<E: Accumulate + Into<f32> + Into<f64>>(from_bits: fn(u16) -> E, 
             type OfColumns<E> = fn(&[E], usize, usize, &mut [E]);
             type OfSlice<E> = fn(&[E]) -> E;
             let folds: [(&str, OfColumns<E>, OfSlice<E>); 8] = [
-                ("sum", |x, r, s, y| sum_columns(x, r, s, y), sum),
-                ("mean", |x, r, s, y| mean_columns(x, r, s, y), mean),
-                ("prod", |x, r, s, y| prod_columns(x, r, s, y), prod),
-                ("variance", |x, r, s, y| variance_columns(x, r, s, 1, y), |x| variance(x, 1)),
-                ("std", |x, r, s, y| std_columns(x, r, s, 0, y), |x| std(x, 0)),
-                ("norm0", |x, r, s, y| norm0_columns(x, r, s, y), norm0),
-                ("norm1", |x, r, s, y| norm1_columns(x, r, s, y), norm1),
-                ("norm2", |x, r, s, y| norm2_columns(x, r, s, y), norm2),
+                ("sum", |x, r, s, y| reduce_columns(&Sum, x, r, s, y), sum),
+                ("mean", |x, r, s, y| reduce_columns(&Mean, x, r, s, y), mean),
+                ("prod", |x, r, s, y| reduce_columns(&Prod, x, r, s, y), prod),
+                (
+                    "variance",
+                    |x, r, s, y| reduce_columns(&Variance { ddof: 1 }, x, r, s, y),
+                    |x| variance(x, 1),
+                ),
+                ("std", |x, r, s, y| reduce_columns(&Std { ddof: 0 }, x, r, s, y), |x| std(x, 0)),
+                ("norm0", |x, r, s, y| reduce_columns(&Norm0, x, r, s, y), |x| reduce(&Norm0, x)),
+                ("norm1", |x, r, s, y| reduce_columns(&Norm1, x, r, s, y), norm1),
+                ("norm2", |x, r, s, y| reduce_columns(&Norm2, x, r, s, y), norm2),
             ];
             for (name, of_columns, of_slice) in folds {
                 of_columns(&x, *rows, stride, &mut y);

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use swath_kernels as k;
 use swath_kernels::{
-    Factor, Float as _, GemmError, Geometry, Indirect, MatMut, MatRef, Sliding, Windows, Workspace,
+    Factor, Gemm, GemmError, Geometry, Indirect, MatMut, MatRef, Right, Sliding, Windows, Workspace,
 };
 
 use super::{Call, Cell, Part, call, input, numbers, output};
@@ -52,8 +52,7 @@ fn products<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, len: usize) {
                 Windows::new(x.of::<T>(), 0, COUNTS, strides, geometry).unwrap_or_else(refused);
             let w = MatRef::row_major(w.of::<T>(), [FILTERS, 12]).unwrap_or_else(refused);
             let c = MatMut::row_major(c.of(), [FILTERS, columns]).unwrap_or_else(refused);
-            k::gemm_windows(w, &windows, T::Sum::ZERO, c, &mut Workspace::new())
-                .unwrap_or_else(refused);
+            k::gemm(Gemm::new(w, &windows), c, &mut Workspace::new()).unwrap_or_else(refused);
         };
         calls.push(call::<T, 3>("gemm_windows", &*variant, [filters, x.clone(), place], run));
         let run = move |[x, c]: [&mut Part<'_>; 2]| {
@@ -61,7 +60,7 @@ fn products<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, len: usize) {
                 Windows::new(x.of::<T>(), 0, COUNTS, strides, geometry).unwrap_or_else(refused);
             let c = MatMut::row_major(c.of(), [12, 12]).unwrap_or_else(refused);
             let workspace = &mut Workspace::new();
-            k::gemm_windows_transposed(&windows, &windows, T::Sum::ZERO, c, workspace)
+            k::gemm(Gemm::new(&windows, Right::WindowsTransposed(&windows)), c, workspace)
                 .unwrap_or_else(refused);
         };
         let place = output::<T::Sum>(144).at_least();
@@ -82,7 +81,7 @@ fn indirect<T: Cell + Factor<Sum: Cell>>(calls: &mut Vec<Call>, len: usize) {
             let b = Indirect::new(b.of::<T::Sum>(), &offsets, len).unwrap_or_else(refused);
             let a = MatRef::row_major(a.of::<T>(), [4, depth]).unwrap_or_else(refused);
             let c = MatMut::row_major(c.of(), [4, len]).unwrap_or_else(refused);
-            k::gemm_indirect(a, &b, T::Sum::ZERO, c, &mut Workspace::new()).unwrap_or_else(refused);
+            k::gemm(Gemm::new(a, &b), c, &mut Workspace::new()).unwrap_or_else(refused);
         };
         calls.push(call::<T, 3>("gemm_indirect", format!("k {depth}"), slots, run));
     }

@@ -2,10 +2,7 @@
 //! `hashes.rs` records them beside the calls of every length.
 
 use half::{bf16, f16};
-use swath_kernels::{
-    Factor, Float as _, Gemm, MatMut, MatRef, PackedB, PackedGemm, Workspace, gemm, gemm_bias,
-    gemm_packed,
-};
+use swath_kernels::{Bias, Factor, Float as _, Gemm, MatMut, MatRef, PackedB, Workspace, gemm};
 
 use super::{Call, Cell, Part, call, changed, input, numbers};
 
@@ -139,7 +136,7 @@ fn products<T: Cell + Factor<Sum: Cell>>(
     let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
         let (a, b) = (view(a.of::<T>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
         let c = view_mut(c.of(), [m, n], c_strides);
-        gemm(Gemm { a, b, alpha, beta }, c, &mut Workspace::new()).expect("a product");
+        gemm(Gemm { alpha, beta, ..Gemm::new(a, b) }, c, &mut Workspace::new()).expect("a product");
     };
     calls.push(call::<T, 3>("gemm", &*variant, [a.clone(), b.clone(), old.clone()], run));
     let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
@@ -147,15 +144,20 @@ fn products<T: Cell + Factor<Sum: Cell>>(
         let c = view_mut(c.of(), [m, n], c_strides);
         let mut buffer = Workspace::new();
         let b = &PackedB::pack(b, &mut buffer);
-        let product = PackedGemm { a, b, alpha, beta };
-        gemm_packed(product, c, &mut Workspace::new()).expect("a product");
+        let product = Gemm { alpha, beta, ..Gemm::new(a, b) };
+        gemm(product, c, &mut Workspace::new()).expect("a product");
     };
     calls.push(call::<T, 3>("gemm_packed", &*variant, [a.clone(), b.clone(), old], run).again());
     if (alpha, beta) == (T::Sum::ONE, T::Sum::ZERO) {
         let run = move |[a, b, bias, c]: [&mut Part<'_>; 4]| {
             let (a, b) = (view(a.of::<T>(), [m, k], a_strides), view(b.of(), [k, n], b_strides));
             let c = view_mut(c.of(), [m, n], c_strides);
-            gemm_bias(a, b, bias.of(), c, &mut Workspace::new()).expect("a product");
+            gemm(
+                Gemm { epilogue: Bias::PerColumn(bias.of()).into(), ..Gemm::new(a, b) },
+                c,
+                &mut Workspace::new(),
+            )
+            .expect("a product");
         };
         let bias = input(&numbers::<T::Sum>(n, 4));
         // Memory between the elements must not change.

@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 use swath_kernels::{
-    Activation, Epilogue, Factor, Float as _, Function, Gemm, GemmError, GemmPath, MatMut, MatRef,
-    PackedB, PackedGemm, Stored, Workspace, gemm, gemm_bias, gemm_epilogue, gemm_packed, math,
+    Bias, Epilogue, Factor, Float as _, Function, Gemm, GemmError, GemmPath, MatMut, MatRef,
+    PackedB, Stored, Workspace, gemm, math,
 };
 
 use super::{Call, Cell, Part, call, changed, input, numbers, output};
@@ -37,7 +37,7 @@ where
             let run = move |[a, b, c]: [&mut Part<'_>; 3]| {
                 must((|| {
                     let (a, b) = matrices(a.of::<T>(), b.of(), shape, transposed)?;
-                    let product = Gemm { a, b, alpha, beta };
+                    let product = Gemm { alpha, beta, ..Gemm::new(a, b) };
                     gemm(product, MatMut::row_major(c.of(), [m, n])?, &mut Workspace::new())
                 })());
             };
@@ -48,8 +48,8 @@ where
                     let (a, b) = matrices(a.of::<T>(), b.of(), shape, transposed)?;
                     let mut buffer = Workspace::new();
                     let packed = PackedB::pack(b, &mut buffer);
-                    let product = PackedGemm { a, b: &packed, alpha, beta };
-                    gemm_packed(product, MatMut::row_major(c.of(), [m, n])?, &mut Workspace::new())
+                    let product = Gemm { alpha, beta, ..Gemm::new(a, &packed) };
+                    gemm(product, MatMut::row_major(c.of(), [m, n])?, &mut Workspace::new())
                 })());
             };
             calls.push(call::<T, 3>("gemm_packed", &*variant, slots, run).again());
@@ -58,7 +58,11 @@ where
                 must((|| {
                     let (a, b) = matrices(a.of::<T>(), b.of(), shape, transposed)?;
                     let c = MatMut::row_major(c.of(), [m, n])?;
-                    gemm_bias(a, b, bias.of(), c, &mut Workspace::new())
+                    gemm(
+                        Gemm { epilogue: Bias::PerColumn(bias.of()).into(), ..Gemm::new(a, b) },
+                        c,
+                        &mut Workspace::new(),
+                    )
                 })());
             };
             let place = || output::<T::Sum>(m * n).at_least();
@@ -69,10 +73,10 @@ where
                     let (a, b) = matrices(a.of::<T>(), b.of(), shape, transposed)?;
                     let sums = Some(MatMut::row_major(sums.of(), [m, n])?);
                     let function = &|z: &mut [T::Sum]| math::Relu::KERNEL.run_in_place([None], z);
-                    let activation = Some(Activation { function, sums });
-                    let epilogue = Epilogue { bias: Some(bias.of()), activation };
+                    let (bias, function) = (Some(Bias::PerColumn(bias.of())), Some(function as _));
+                    let epilogue = Epilogue { bias, function, sums };
                     let c = MatMut::row_major(c.of(), [m, n])?;
-                    gemm_epilogue(a, b, epilogue, c, &mut Workspace::new())
+                    gemm(Gemm { epilogue, ..Gemm::new(a, b) }, c, &mut Workspace::new())
                 })());
             };
             let slots = [a.clone(), b.clone(), bias, place(), place()];

@@ -3,36 +3,15 @@
 use half::{bf16, f16};
 use swath_kernels as k;
 use swath_kernels::reduce::{
-    ArgMax, ArgMin, Max, Min, Norm0, Norm1, Norm2, Prod, Reduction, Sum, Variance,
+    All, Any, ArgMax, ArgMin, Max, MaxMagnitude, Mean, Min, MinMagnitude, Norm0, Norm1, Norm2,
+    Prod, Reduction, Std, Sum, Variance,
 };
 use swath_kernels::{
-    Accumulate, Addend, Integer, IntegerFold, Pairwise, PairwiseSum, Partial, Rows, SquareSum,
-    Truth,
+    Accumulate, Addend, Pairwise, PairwiseSum, Partial, Rows, Scan, SquareSum, Truth,
 };
 use swath_kernels::{partial_columns, reduce, reduce_columns};
 
-use super::{Call, Cell, Part, Slot, any, call, changed, input, numbers, output, shapes};
-
-/// Labels of the calls of `reduce`'s generic functions, under which `HASHES.txt` holds their bits.
-pub const GENERIC: [&str; 17] = [
-    "fold_integers",
-    "fold_integer_columns",
-    "end_of_integers",
-    "end_of_integer_columns",
-    "place_of_integers",
-    "place_of_integer_columns",
-    "sums_of_columns",
-    "magnitudes_of_columns",
-    "nonzeros_of_columns",
-    "products_of_columns",
-    "moments_of_columns",
-    "squares_of_columns",
-    "push_magnitudes",
-    "push_nonzeros",
-    "push_factors",
-    "push_elements",
-    "push_squares",
-];
+use super::{Call, Cell, Part, any, call, changed, input, numbers, output, shapes};
 
 pub fn calls(len: usize) -> Vec<Call> {
     let mut calls = Vec::new();
@@ -64,7 +43,7 @@ pub fn calls(len: usize) -> Vec<Call> {
 
 fn of_integers<T>(calls: &mut Vec<Call>, len: usize)
 where
-    T: Cell + Integer + Default,
+    T: Cell + Scan<Total = i64, Out = i64> + Default,
     Sum: Reduction<T, Out = i64>,
     Prod: Reduction<T, Out = i64>,
     Max: Reduction<T, Out = T>,
@@ -74,22 +53,10 @@ where
 {
     of_both::<T, i64>(calls, ["fold_integers", "fold_integer_columns"], len, 0, &Sum);
     of_both::<T, i64>(calls, ["fold_integers", "fold_integer_columns"], len, 1, &Prod);
-    for (fold, name) in [(IntegerFold::Sum, "sum"), (IntegerFold::Product, "product")] {
-        for [rows, cols] in shapes(len) {
-            let variant = format!("{name} [{rows}, {cols}]");
-            let (x, y) = (input(&any::<T>(rows * cols, 1)), output::<i64>(rows * cols));
-            let run = move |[x, y]: [&mut Part<'_>; 2]| {
-                k::scan_integer_rows(fold, x.of::<T>(), cols, y.of::<i64>());
-            };
-            let slots = [x.clone(), y.clone()];
-            calls.push(call::<T, 2>("scan_integer_rows", &*variant, slots, run));
-            let run = move |[x, totals, y]: [&mut Part<'_>; 3]| {
-                k::scan_integer_columns(fold, x.of::<T>(), totals.of(), y.of::<i64>());
-            };
-            let slots = [x, changed(&any::<i64>(cols, 2)), y];
-            calls.push(call::<T, 3>("scan_integer_columns", variant, slots, run));
-        }
-    }
+    let labels = ["scan_integer_rows", "scan_integer_columns"];
+    let fills = (any::<T> as Fill<T>, any::<i64> as Fill<i64>);
+    scans::<T>(calls, labels, "cumsum", len, fills, (k::cumsum_rows, k::cumsum_columns));
+    scans::<T>(calls, labels, "cumprod", len, fills, (k::cumprod_rows, k::cumprod_columns));
     let names = ["end_of_integers", "end_of_integer_columns"];
     of_both::<T, T>(calls, names, len, T::default(), &Max);
     of_both::<T, T>(calls, names, len, T::default(), &Min);
@@ -113,9 +80,7 @@ fn of_both<T: Cell, Y: Cell>(
         y.of::<Y>()[0] = if x.is_empty() { none } else { reduce(reduction, x) };
     };
     calls.push(call::<T, 2>(name, reduction.name(), slots, run));
-    each_shape::<T, Y>(calls, columns, reduction.name(), len, move |x, rows, stride, y| {
-        reduce_columns(reduction, x, rows, stride, y);
-    });
+    of_columns(calls, columns, len, any::<T>, reduction);
 }
 
 /// Rows that are added to four rows, each many times, the last row first; and to two of the four.
@@ -125,12 +90,12 @@ fn scatters<T: Cell + Addend>(calls: &mut Vec<Call>, len: usize) {
         let (x, index) = (input(&any::<T>(rows * cols, 1)), input(&index));
         let variant = format!("[{rows}, {cols}]");
         let run = move |[x, index, y]: [&mut Part<'_>; 3]| {
-            k::scatter_add_rows::<T>(x.of(), index.of(), [4, cols], y.of());
+            k::scatter_add_rows::<T>(x.of(), index.of(), [4, cols], 0, y.of());
         };
         let slots = [x.clone(), index.clone(), changed(&any::<T>(4 * cols, 2))];
         calls.push(call::<T, 3>("scatter_add_rows", &*variant, slots, run));
         let run = move |[x, index, y]: [&mut Part<'_>; 3]| {
-            k::scatter_add_rows_from::<T>(x.of(), index.of(), [4, cols], 2, y.of());
+            k::scatter_add_rows::<T>(x.of(), index.of(), [4, cols], 2, y.of());
         };
         let slots = [x, index, changed(&any::<T>(2 * cols, 2))];
         calls.push(call::<T, 3>("scatter_add_rows_from", variant, slots, run));
@@ -179,11 +144,23 @@ fn truths<T: Cell + Truth>(calls: &mut Vec<Call>, len: usize) {
         let run = move |[x, y]: [&mut Part<'_>; 2]| y.of::<u8>()[0] = u8::from(fold(x.of()));
         calls.push(call::<T, 2>(name, "", slots, run));
     }
-    each_shape::<T, u8>(calls, "any_columns", "", len, |x, n, stride, y| {
-        k::any_columns(x, n, stride, y);
-    });
-    each_shape::<T, u8>(calls, "all_columns", "", len, |x, n, stride, y| {
-        k::all_columns(x, n, stride, y);
+    of_columns(calls, "any_columns", len, any::<T>, &Any);
+    of_columns(calls, "all_columns", len, any::<T>, &All);
+}
+
+/// Makes a number of elements, determined by a seed.
+type Fill<T> = fn(usize, usize) -> Vec<T>;
+
+/// A reduction of the columns of matrices.
+fn of_columns<T: Cell, Y: Cell>(
+    calls: &mut Vec<Call>,
+    name: &'static str,
+    len: usize,
+    fill: Fill<T>,
+    reduction: &'static impl Reduction<T, Out = Y>,
+) {
+    each_shape(calls, name, reduction.name(), len, fill, |x, rows, stride, y: &mut [Y]| {
+        reduce_columns(reduction, x, rows, stride, y);
     });
 }
 
@@ -193,6 +170,7 @@ fn each_shape<T: Cell, Y: Cell>(
     name: &'static str,
     what: &str,
     len: usize,
+    fill: Fill<T>,
     f: impl Fn(&[T], usize, usize, &mut [Y]) + Copy + Send + Sync + 'static,
 ) {
     for ([rows, cols], gap) in shapes(len).into_iter().flat_map(|shape| [(shape, 0), (shape, 2)]) {
@@ -200,8 +178,9 @@ fn each_shape<T: Cell, Y: Cell>(
             continue;
         }
         let stride = cols + gap;
-        let x = any::<T>((rows - 1) * stride + cols, 1);
+        let x = fill((rows - 1) * stride + cols, 1);
         let source = if cols == 0 { input(&x).any_length() } else { input(&x).at_least() };
+        // A shorter result has fewer columns.
         let slots = [source, output::<Y>(cols).any_length()];
         let variant = format!("{what} [{rows}, {cols}] by {stride}");
         calls.push(call::<T, 2>(name, variant, slots, move |[x, y]| {
@@ -218,7 +197,7 @@ fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
         ("prod", k::prod),
         ("variance", |x| k::variance(x, 1)),
         ("std", |x| k::std(x, 0)),
-        ("norm0", k::norm0),
+        ("norm0", |x| reduce(&Norm0, x)),
         ("norm1", k::norm1),
         ("norm2", k::norm2),
     ];
@@ -229,18 +208,15 @@ fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
         y.of::<E>()[0] = k::dot(a.of(), b.of());
     }));
     pushes::<E>(calls, &x);
-    let folds: [(&str, Columns<E>); 8] = [
-        ("sum_columns", |x, rows, stride, y| k::sum_columns(x, rows, stride, y)),
-        ("mean_columns", |x, rows, stride, y| k::mean_columns(x, rows, stride, y)),
-        ("prod_columns", |x, rows, stride, y| k::prod_columns(x, rows, stride, y)),
-        ("variance_columns", |x, rows, stride, y| k::variance_columns(x, rows, stride, 1, y)),
-        ("std_columns", |x, rows, stride, y| k::std_columns(x, rows, stride, 0, y)),
-        ("norm0_columns", |x, rows, stride, y| k::norm0_columns(x, rows, stride, y)),
-        ("norm1_columns", |x, rows, stride, y| k::norm1_columns(x, rows, stride, y)),
-        ("norm2_columns", |x, rows, stride, y| k::norm2_columns(x, rows, stride, y)),
-    ];
-    each_column_fold(calls, &folds, len);
-    let parts: [(&str, Columns<E, f64>); 6] = [
+    of_columns(calls, "sum_columns", len, numbers::<E>, &Sum);
+    of_columns(calls, "mean_columns", len, numbers::<E>, &Mean);
+    of_columns(calls, "prod_columns", len, numbers::<E>, &Prod);
+    of_columns(calls, "variance_columns", len, numbers::<E>, &Variance { ddof: 1 });
+    of_columns(calls, "std_columns", len, numbers::<E>, &Std { ddof: 0 });
+    of_columns(calls, "norm0_columns", len, numbers::<E>, &Norm0);
+    of_columns(calls, "norm1_columns", len, numbers::<E>, &Norm1);
+    of_columns(calls, "norm2_columns", len, numbers::<E>, &Norm2);
+    let parts: [(&'static str, fn(&[E], usize, usize, &mut [f64])); 6] = [
         ("sums_of_columns", |x, n, stride, y| of_parts(&Sum, x, [n, stride], y, |sum| sum)),
         ("magnitudes_of_columns", |x, n, stride, y| {
             of_parts(&Norm1, x, [n, stride], y, |sum| sum);
@@ -256,7 +232,9 @@ fn accumulations<E: Cell + Accumulate>(calls: &mut Vec<Call>, len: usize) {
             of_parts(&Norm2, x, [n, stride], y, SquareSum::root);
         }),
     ];
-    each_column_fold(calls, &parts, len);
+    for (name, fold) in parts {
+        each_shape(calls, name, "", len, numbers::<E>, fold);
+    }
 }
 
 /// The accumulators of columns, each converted to a number.
@@ -280,13 +258,13 @@ fn each_fold<E: Cell>(calls: &mut Vec<Call>, folds: &[(&'static str, fn(&[E]) ->
     }
 }
 
-fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
+fn of_real<E: Cell + Rows + Scan<Total = f64, Out = E>>(calls: &mut Vec<Call>, len: usize) {
     let folds: [(&str, fn(&[E]) -> E); 5] = [
         ("logsumexp", k::logsumexp),
         ("max", |x| k::max(x).unwrap_or(E::ZERO)),
         ("min", |x| k::min(x).unwrap_or(E::ZERO)),
-        ("max_magnitude", |x| k::max_magnitude(x).unwrap_or(E::ZERO)),
-        ("min_magnitude", |x| k::min_magnitude(x).unwrap_or(E::ZERO)),
+        ("max_magnitude", |x| reduce(&MaxMagnitude, x)),
+        ("min_magnitude", |x| if x.is_empty() { E::ZERO } else { reduce(&MinMagnitude, x) }),
     ];
     let x = numbers::<E>(len, 1);
     each_fold(calls, &folds, &x);
@@ -302,10 +280,27 @@ fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
             y.of::<i64>()[0] = find(x.of()).map_or(-1, |at| at as i64);
         }));
     }
-    columns::<E>(calls, len);
-    for shape in shapes(len) {
-        scans::<E>(calls, shape);
-    }
+    each_shape(
+        calls,
+        "logsumexp_columns",
+        "",
+        len,
+        numbers::<E>,
+        |x, rows, stride, y: &mut [E]| {
+            k::logsumexp_columns::<E>(x, rows, stride, y);
+        },
+    );
+    of_columns(calls, "max_columns", len, numbers::<E>, &Max);
+    of_columns(calls, "min_columns", len, numbers::<E>, &Min);
+    of_columns(calls, "max_magnitude_columns", len, numbers::<E>, &MaxMagnitude);
+    of_columns(calls, "min_magnitude_columns", len, numbers::<E>, &MinMagnitude);
+    of_columns(calls, "argmax_columns", len, numbers::<E>, &ArgMax);
+    of_columns(calls, "argmin_columns", len, numbers::<E>, &ArgMin);
+    let fills = (numbers::<E> as Fill<E>, numbers::<f64> as Fill<f64>);
+    let labels = ["cumsum_rows", "cumsum_columns"];
+    scans::<E>(calls, labels, "cumsum", len, fills, (k::cumsum_rows, k::cumsum_columns));
+    let labels = ["cumprod_rows", "cumprod_columns"];
+    scans::<E>(calls, labels, "cumprod", len, fills, (k::cumprod_rows, k::cumprod_columns));
 }
 
 fn pushes<E: Cell + Accumulate>(calls: &mut Vec<Call>, x: &[E]) {
@@ -334,84 +329,26 @@ fn pushed<P: Partial>(push: impl FnOnce(&mut Pairwise<P>)) -> P {
     fold.finish()
 }
 
-type Columns<E, Y = E> = fn(&[E], usize, usize, &mut [Y]);
-type FindColumns<E> = fn(&[E], usize, usize, &mut [i64]);
+type RowScan<T> = fn(&[T], usize, &mut [<T as Scan>::Out]);
+type ColumnScan<T> = fn(&[T], &mut [<T as Scan>::Total], &mut [<T as Scan>::Out]);
 
-/// Reductions of each column of matrices with `len` columns and with `len` rows, contiguous or not.
-fn each_column_fold<E: Cell, Y: Cell>(
+/// A scan along rows and down columns, under two labels.
+fn scans<T: Cell + Scan<Total: Cell, Out: Cell>>(
     calls: &mut Vec<Call>,
-    folds: &[(&'static str, Columns<E, Y>)],
+    labels: [&'static str; 2],
+    name: &str,
     len: usize,
+    (fill, fill_totals): (Fill<T>, Fill<T::Total>),
+    (along, down): (RowScan<T>, ColumnScan<T>),
 ) {
-    for_each_matrix::<E>(len, |rows, cols, stride, source, variant| {
-        for &(name, fold) in folds {
-            // A shorter result has fewer columns.
-            let slots = [source.clone(), output::<Y>(cols).any_length()];
-            calls.push(call::<E, 2>(name, variant, slots, move |[x, y]| {
-                fold(x.of(), rows, stride, y.of());
-            }));
-        }
-    });
-}
-
-fn for_each_matrix<E: Cell>(len: usize, mut f: impl FnMut(usize, usize, usize, Slot, &str)) {
-    for ([rows, cols], gap) in shapes(len).into_iter().flat_map(|shape| [(shape, 0), (shape, 2)]) {
-        if rows == 0 {
-            continue;
-        }
-        let stride = cols + gap;
-        let x = numbers::<E>((rows - 1) * stride + cols, 1);
-        let source = if cols == 0 { input(&x).any_length() } else { input(&x).at_least() };
-        f(rows, cols, stride, source, &format!("[{rows}, {cols}] by {stride}"));
-    }
-}
-
-fn columns<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
-    let folds: [(&str, Columns<E>); 5] = [
-        ("logsumexp_columns", |x, rows, stride, y| k::logsumexp_columns(x, rows, stride, y)),
-        ("max_columns", |x, rows, stride, y| k::max_columns(x, rows, stride, y)),
-        ("min_columns", |x, rows, stride, y| k::min_columns(x, rows, stride, y)),
-        ("max_magnitude_columns", |x, rows, stride, y| {
-            k::max_magnitude_columns(x, rows, stride, y)
-        }),
-        ("min_magnitude_columns", |x, rows, stride, y| {
-            k::min_magnitude_columns(x, rows, stride, y)
-        }),
-    ];
-    each_column_fold(calls, &folds, len);
-    let finds: [(&str, FindColumns<E>); 2] = [
-        ("argmax_columns", |x, rows, stride, y| k::argmax_columns(x, rows, stride, y)),
-        ("argmin_columns", |x, rows, stride, y| k::argmin_columns(x, rows, stride, y)),
-    ];
-    for_each_matrix::<E>(len, |rows, cols, stride, source, variant| {
-        for (name, find) in finds {
-            let slots = [source.clone(), output::<i64>(cols).any_length()];
-            calls.push(call::<E, 2>(name, variant, slots, move |[x, y]| {
-                find(x.of(), rows, stride, y.of());
-            }));
-        }
-    });
-}
-
-fn scans<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
-    let along: [(&str, fn(&[E], usize, &mut [E])); 2] = [
-        ("cumsum_rows", |x, cols, y| k::cumsum_rows(x, cols, y)),
-        ("cumprod_rows", |x, cols, y| k::cumprod_rows(x, cols, y)),
-    ];
-    let down: [(&str, fn(&[E], &mut [f64], &mut [E])); 2] = [
-        ("cumsum_columns", |x, totals, y| k::cumsum_columns(x, totals, y)),
-        ("cumprod_columns", |x, totals, y| k::cumprod_columns(x, totals, y)),
-    ];
-    let x = numbers::<E>(rows * cols, 1);
-    let variant = format!("[{rows}, {cols}]");
-    for (name, scan) in along {
-        let slots = [input(&x), output::<E>(rows * cols)];
-        let run = move |[x, y]: [&mut Part<'_>; 2]| scan(x.of(), cols, y.of());
-        calls.push(call::<E, 2>(name, &*variant, slots, run));
-    }
-    for (name, scan) in down {
-        let slots = [input(&x), changed(&numbers::<f64>(cols, 2)), output::<E>(rows * cols)];
-        let run = move |[x, totals, y]: [&mut Part<'_>; 3]| scan(x.of(), totals.of(), y.of());
-        calls.push(call::<E, 3>(name, &*variant, slots, run));
+    for [rows, cols] in shapes(len) {
+        let variant = format!("{name} [{rows}, {cols}]");
+        let (x, y) = (input(&fill(rows * cols, 1)), output::<T::Out>(rows * cols));
+        let slots = [x.clone(), y.clone()];
+        let run = move |[x, y]: [&mut Part<'_>; 2]| along(x.of(), cols, y.of());
+        calls.push(call::<T, 2>(labels[0], &*variant, slots, run));
+        let slots = [x, changed(&fill_totals(cols, 2)), y];
+        let run = move |[x, totals, y]: [&mut Part<'_>; 3]| down(x.of(), totals.of(), y.of());
+        calls.push(call::<T, 3>(labels[1], variant, slots, run));
     }
 }

@@ -2,7 +2,7 @@
 
 use swath_kernels as k;
 use swath_kernels::{
-    Attend, CrossEntropyColumns, CrossEntropyRows, LayerNormGradRows, LayerNormRows, MatMut,
+    CrossEntropyColumns, CrossEntropyRows, LayerNormGradRows, LayerNormRows, MatMut,
     RmsNormGradRows, RmsNormRows, Rows, ScoreBlock,
 };
 
@@ -15,7 +15,7 @@ pub fn calls(len: usize) -> Vec<Call> {
     calls
 }
 
-fn of_real<E: Cell + Rows + Attend>(calls: &mut Vec<Call>, len: usize) {
+fn of_real<E: Cell + Rows>(calls: &mut Vec<Call>, len: usize) {
     let x = numbers::<E>(len, 1);
     let whole: [(&str, fn(&[E], &mut [E])); 2] =
         [("softmax", |x, y| k::softmax(x, y)), ("log_softmax", |x, y| k::log_softmax(x, y))];
@@ -243,7 +243,7 @@ fn rms_norms<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, cols]: [usize; 2]) {
     }
 }
 
-fn attention<E: Cell + Attend>(calls: &mut Vec<Call>, [rows, columns]: [usize; 2]) {
+fn attention<E: Cell + Rows>(calls: &mut Vec<Call>, [rows, columns]: [usize; 2]) {
     let scale = E::from_f64(0.125);
     for (gap, seen) in [(0, None), (3, None), (0, Some(1)), (1, Some(-1))] {
         let stride = columns + gap;

@@ -5,9 +5,8 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use swath_kernels::{
-    Block, BlockArg, GemmError, Geometry, Indirect, MatMut, MatRef, Permute, Sliding, Transpose,
-    Windows, Workspace, add, avg_pool, copy_strided, gemm_indirect, gemm_windows, max_pool,
-    permute, transpose,
+    Block, BlockArg, Gemm, GemmError, Geometry, Indirect, MatMut, MatRef, Permute, Sliding,
+    Transpose, Windows, Workspace, add, avg_pool, copy_strided, gemm, max_pool, permute, transpose,
 };
 use swath_kernels::{Function as _, math::Add};
 
@@ -174,7 +173,7 @@ fn windows(draw: &mut Draw<'_>) -> bool {
         let a = MatRef::row_major(&identity, [rows, rows])?;
         let c = MatMut::row_major(y, [rows, columns])?;
         let part = all.rows(top, rows).columns(left, columns);
-        gemm_windows(a, &part, 0.0, c, &mut Workspace::new())
+        gemm(Gemm::new(a, &part), c, &mut Workspace::new()).map(drop)
     });
 
     let position = |n: usize, c: usize, at: [usize; 3]| {
@@ -224,7 +223,8 @@ fn indirect(draw: &mut Draw<'_>) -> bool {
     let found = written(rows * width, |y| {
         let b = Indirect::new(&x[inside], &offsets, columns)?;
         let a = MatRef::row_major(&identity, [rows, rows])?;
-        gemm_indirect(a, &b, 0.0, MatMut::row_major(y, [rows, width])?, &mut Workspace::new())
+        gemm(Gemm::new(a, &b), MatMut::row_major(y, [rows, width])?, &mut Workspace::new())
+            .map(drop)
     });
     let each = offsets
         .iter()

@@ -1,25 +1,20 @@
 //! One call of the library: the only module that calls a matrix product of a BLAS.
 
 use std::ffi::c_int;
-use std::iter::once;
 
 use cblas_sys::CBLAS_LAYOUT::{self, CblasRowMajor};
 use cblas_sys::CBLAS_TRANSPOSE::{self, CblasNoTrans, CblasTrans};
-use smallvec::SmallVec;
 use swath_kernels::Float;
 
 use super::plan::Stored;
 use super::provider::{Functions, Products};
 
-/// Value stored in the last element of every C before a call: finite, and unlikely to be a result. A result
+/// Value stored in the last element of C before a call: finite, and unlikely to be a result. A result
 /// that equals it counts as not written and is recomputed by the embedded product.
 pub(super) const CANARY: f64 = -6.254_803_215e-27;
 
 /// Largest integer argument of a call. Unit tests lower it so that they can exceed it.
 pub(super) const MAX_INT: usize = if cfg!(test) { 2000 } else { c_int::MAX as usize };
-
-/// Maximum number of products in a batched call.
-pub(super) const MAX_BATCH: usize = 16;
 
 /// An operand of one call.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +90,7 @@ impl<E: Float> Call<E> {
         // guarantees the memory that they describe. With beta = 0 C is only written.
         let call = || unsafe { gemm(ORDER, ta, tb, m, n, k, one, a, lda, b, ldb, beta, c, ldc) };
         // SAFETY: the last element belongs to C.
-        unsafe { check_written(once(self.last(c)), call) }
+        unsafe { check_written(self.last(), call) }
     }
 
     /// Computes a matrix-vector product: C is a column.
@@ -114,13 +109,13 @@ impl<E: Float> Call<E> {
         // SAFETY: as in `run_matrix`.
         let call = || unsafe { gemv(ORDER, t, rows, cols, one, a, lda, x, incx, beta, y, incy) };
         // SAFETY: as in `run_matrix`.
-        unsafe { check_written(once(self.last(y)), call) }
+        unsafe { check_written(self.last(), call) }
     }
 
-    /// Address of the last element of a C that begins at `c`.
-    fn last(&self, c: *mut E) -> *mut E {
+    /// Address of the last element of C.
+    fn last(&self) -> *mut E {
         let [m, _, n] = self.shape;
-        c.wrapping_add((m - 1) * self.ldc + (n - 1))
+        self.c.wrapping_add((m - 1) * self.ldc + (n - 1))
     }
 
     fn integers(&self) -> Result<Integers, Failure> {
@@ -133,52 +128,17 @@ impl<E: Float> Call<E> {
     }
 }
 
-/// Computes several products that differ only in the addresses of their operands, in one call.
-///
-/// # Errors
-/// As for [`Call::run`].
+/// Runs `call` and checks that it wrote the last element of C.
 ///
 /// # Safety
-/// As for [`Call::run`], with each of `addresses` (A, B, C) in place of the addresses in `call`.
-pub(super) unsafe fn run_batch<E: Float>(
-    products: &Products,
-    call: &Call<E>,
-    addresses: &[(*const E, *const E, *mut E)],
-) -> Result<(), Failure> {
-    let functions = products.of::<E>().ok_or(Failure::Arguments)?;
-    let batch = functions.gemm_batch.ok_or(Failure::Arguments)?;
-    let ([m, n, k], [lda, ldb, ldc], [ta, tb]) = call.integers()?;
-    let (order, one, beta) = (ORDER, &E::ONE, &E::ZERO);
-    let count = int(addresses.len())?;
-    let a: SmallVec<[*const E; MAX_BATCH]> = addresses.iter().map(|it| it.0).collect();
-    let b: SmallVec<[*const E; MAX_BATCH]> = addresses.iter().map(|it| it.1).collect();
-    let c: SmallVec<[*mut E; MAX_BATCH]> = addresses.iter().map(|it| it.2).collect();
-    let lasts = addresses.iter().map(|it| call.last(it.2));
-    let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_ptr());
-    // SAFETY: one group of `count` products. `int` has checked that every integer fits the library's type
-    // and is not zero; the caller guarantees the memory that they describe.
-    let call = || unsafe {
-        batch(order, &ta, &tb, &m, &n, &k, one, a, &lda, b, &ldb, beta, c, &ldc, 1, &count);
-    };
-    // SAFETY: the last elements belong to the Cs.
-    unsafe { check_written(lasts, call) }
-}
-
-/// Runs `call` and checks that it wrote the last element of every C.
-///
-/// # Safety
-/// Each of `lasts` is valid for reads and writes.
-unsafe fn check_written<E: Float>(
-    lasts: impl Iterator<Item = *mut E> + Clone,
-    call: impl FnOnce(),
-) -> Result<(), Failure> {
+/// `last` is valid for reads and writes.
+unsafe fn check_written<E: Float>(last: *mut E, call: impl FnOnce()) -> Result<(), Failure> {
     let canary = E::from_f64(CANARY);
     // SAFETY: as the caller guarantees.
-    lasts.clone().for_each(|last| unsafe { last.write(canary) });
+    unsafe { last.write(canary) };
     call();
     // SAFETY: as the caller guarantees.
-    let all = lasts.map(|last| unsafe { *last }).all(|value| value != canary);
-    if all { Ok(()) } else { Err(Failure::NotWritten) }
+    if unsafe { *last } != canary { Ok(()) } else { Err(Failure::NotWritten) }
 }
 
 /// Converts an extent, an increment or a leading dimension to the library's integer type.

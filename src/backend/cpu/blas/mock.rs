@@ -135,30 +135,22 @@ pub(super) fn products() -> Products {
 }
 
 fn functions<E: Float>() -> Functions<E> {
-    Functions {
-        gemm: gemm::<E, CORRECT>,
-        gemv: gemv::<E, CORRECT>,
-        dot,
-        gemm_batch: Some(gemm_batch::<E, CORRECT>),
-    }
+    Functions { gemm: gemm::<E, CORRECT>, gemv: gemv::<E, CORRECT>, dot }
 }
 
 /// Fault of a function: none.
-pub(super) const CORRECT: usize = usize::MAX;
+pub(super) const CORRECT: usize = 0;
 /// Ignores the transpose of A, or of B, but not their leading dimensions.
-pub(super) const IGNORES_A: usize = usize::MAX - 1;
-pub(super) const IGNORES_B: usize = usize::MAX - 2;
+pub(super) const IGNORES_A: usize = 1;
+pub(super) const IGNORES_B: usize = 2;
 /// Omits the first of eight or more terms, or the remainder beyond a multiple of eight, like an incorrect
 /// loop unrolled eight times or its remainder loop.
-pub(super) const MAIN_LOOP: usize = usize::MAX - 3;
-pub(super) const LAST_TERMS: usize = usize::MAX - 4;
+pub(super) const MAIN_LOOP: usize = 3;
+pub(super) const LAST_TERMS: usize = 4;
 /// Writes nothing, like a library that rejects its arguments; always, or if C has an even number of rows
 /// and of columns.
-pub(super) const NOTHING: usize = usize::MAX - 5;
-pub(super) const NOTHING_WHERE_EVEN: usize = usize::MAX - 6;
-/// Uses the operands of the first product for all products of a batch. Any other fault of a batch is the
-/// index of a product that is not written.
-pub(super) const FIRST_OPERANDS: usize = usize::MAX - 7;
+pub(super) const NOTHING: usize = 5;
+pub(super) const NOTHING_WHERE_EVEN: usize = 6;
 
 /// Indices of the terms that are added of a sum of `depth` terms.
 fn terms(fault: usize, depth: usize) -> Range<usize> {
@@ -386,49 +378,4 @@ pub(super) unsafe extern "C" fn wide_dot<E: Float>(
         (*x.offset((i * x_step) as isize)).to_f64() * (*y.offset((i * y_step) as isize)).to_f64()
     };
     E::from_f64((0..n).map(term).sum())
-}
-
-pub(super) unsafe extern "C" fn gemm_batch<E: Float, const FAULT: usize>(
-    layout: CBLAS_LAYOUT,
-    transpose_a: *const CBLAS_TRANSPOSE,
-    transpose_b: *const CBLAS_TRANSPOSE,
-    m: *const c_int,
-    n: *const c_int,
-    k: *const c_int,
-    alpha: *const E,
-    a: *const *const E,
-    lda: *const c_int,
-    b: *const *const E,
-    ldb: *const c_int,
-    beta: *const E,
-    c: *const *mut E,
-    ldc: *const c_int,
-    groups: c_int,
-    group_sizes: *const c_int,
-) {
-    let mut i = 0;
-    for group in 0..usize::try_from(groups).unwrap_or(0) {
-        // SAFETY: the arrays have one element per group, those of addresses one per product.
-        unsafe {
-            for _ in 0..*group_sizes.add(group) {
-                let of = if FAULT == FIRST_OPERANDS { 0 } else { i };
-                let product = Product {
-                    layout,
-                    transposed: [*transpose_a.add(group), *transpose_b.add(group)]
-                        .map(is_transposed),
-                    shape: [*m.add(group), *k.add(group), *n.add(group)],
-                    alpha: *alpha.add(group),
-                    a: (*a.add(of), *lda.add(group)),
-                    b: (*b.add(of), *ldb.add(group)),
-                    beta: *beta.add(group),
-                    c: (*c.add(i), *ldc.add(group)),
-                    fault: FAULT,
-                };
-                if i != FAULT {
-                    product.run(["sgemm_batch", "dgemm_batch"]);
-                }
-                i += 1;
-            }
-        }
-    }
 }

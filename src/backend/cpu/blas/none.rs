@@ -1,6 +1,6 @@
 //! A build without a provider: every product is the embedded one.
 
-use crate::backend::cpu::matmul::{Finish, Matrix, Places};
+use crate::backend::cpu::matmul::{Factor, Part};
 use crate::blas::BlasInfo;
 use crate::error::Result;
 
@@ -25,26 +25,7 @@ impl Blas {
         false
     }
 
-    pub fn gemm<E>(
-        self,
-        _a: &Matrix<'_, E>,
-        _b: &Matrix<'_, E>,
-        _finish: Finish<'_, E>,
-        _places: &mut Places<'_, E>,
-    ) -> bool {
-        false
-    }
-
-    pub fn takes_batch<E>(self, _a: &Matrix<'_, E>, _b: &Matrix<'_, E>) -> bool {
-        false
-    }
-
-    pub fn gemm_batch<'a, E: 'a>(
-        self,
-        _shape: [usize; 3],
-        _operands: impl Iterator<Item = (Matrix<'a, E>, Matrix<'a, E>)>,
-        _c: &mut [E],
-    ) -> bool {
+    pub fn gemm<T: Factor>(self, _part: &mut Part<'_, T>) -> bool {
         false
     }
 }

@@ -1,15 +1,11 @@
 //! Cuts products into calls and shares the calls among the threads.
 
-use std::slice::from_raw_parts_mut;
 use std::sync::OnceLock;
 
-use smallvec::SmallVec;
-use swath_kernels::Float;
-
-use super::call::{Call, Failure, MAX_BATCH, Operand, run_batch};
-use super::plan::{Grid, Stored, stored};
+use super::call::{Call, Failure, Operand};
+use super::plan::{Stored, grid, stored};
 use super::provider::{Found, Provider};
-use crate::backend::cpu::matmul::{COST_PER_TERM, Finish, Matrix, Places};
+use crate::backend::cpu::matmul::{COST_PER_TERM, Factor, Part, Pieces};
 use crate::error::{Error, Result};
 use crate::runtime::parallel::{self, Cost};
 
@@ -60,146 +56,76 @@ impl Blas {
         self.provider.filter(|provider| is_large && provider.failure.get().is_none())
     }
 
-    /// C ← A·B, followed by `finish`. False if declined; the content of the outputs is then unspecified.
-    pub fn gemm<E: Float + swath_kernels::Stored>(
-        self,
-        a: &Matrix<'_, E>,
-        b: &Matrix<'_, E>,
-        finish: Finish<'_, E>,
-        places: &mut Places<'_, E>,
-    ) -> bool {
-        let ([m, k], [k_b, n], Places { c, sums, .. }) = (a.shape, b.shape, &places);
-        let sums_fit = sums.is_empty() || sums.len() == c.len();
-        let fits = k == k_b && m.checked_mul(n) == Some(c.len()) && sums_fit;
-        let Some(provider) = self.library([m, k, n]).filter(|_| fits) else { return false };
-        let (Some(a), Some(b)) = (Checked::new(a), Checked::new(b)) else { return false };
-        let grid = Grid::new([m, k, n], self.tiles);
-        provider.is_done(compute_tiles(provider, [a, b], &grid, finish, places))
-    }
-
-    /// True if products like A·B are computed by [`gemm_batch`](Blas::gemm_batch): matrices that the library
-    /// accepts and that would not be cut.
-    pub fn takes_batch<E: Float>(self, a: &Matrix<'_, E>, b: &Matrix<'_, E>) -> bool {
-        let ([m, k], [_, n]) = (a.shape, b.shape);
-        let is_matrices = m > 1 && n > 1 && stored(a).is_some() && stored(b).is_some();
-        let functions = self.library([m, k, n]).and_then(|provider| provider.products.of::<E>());
-        is_matrices
-            && functions.is_some_and(|functions| functions.gemm_batch.is_some())
-            && Grid::new([m, k, n], self.tiles).tiles() == 1
-    }
-
-    /// C ← A·B for products accepted by [`takes_batch`](Blas::takes_batch), on this thread. `c` is the
-    /// results in sequence, each contiguous. False if declined.
-    pub fn gemm_batch<'a, E: Float>(
-        self,
-        shape: [usize; 3],
-        operands: impl Iterator<Item = (Matrix<'a, E>, Matrix<'a, E>)>,
-        c: &mut [E],
-    ) -> bool {
-        let [m, k, n] = shape;
-        let Some(provider) = self.library(shape) else { return false };
-        let mut addresses: SmallVec<[_; MAX_BATCH]> = SmallVec::new();
-        let mut call: Option<Call<E>> = None;
-        for ((a, b), c) in operands.zip(c.chunks_exact_mut(m * n)) {
-            let (Some(a), Some(b)) = (Checked::new(&a), Checked::new(&b)) else { return false };
-            let has_shape = a.matrix.shape == [m, k] && b.matrix.shape == [k, n];
-            let (a, b, c) = (a.from(0, 0), b.from(0, 0), c.as_mut_ptr());
-            let first = call.get_or_insert(Call { shape, a, b, c, ldc: n });
-            if !has_shape || (a.stored, b.stored) != (first.a.stored, first.b.stored) {
-                return false;
-            }
-            addresses.push((a.data, b.data, c));
+    /// Computes a product with its epilogue. False if declined; the content of the outputs is then unspecified.
+    pub fn gemm<T: Factor>(self, part: &mut Part<'_, T>) -> bool {
+        let shape = part.shape();
+        let Some(provider) = self.library(shape).filter(|_| T::IS_SUM) else { return false };
+        let [a, b] = [part.a, part.b].map(|matrix| stored(matrix.shape(), matrix.strides()));
+        let (Some(a), Some(b)) = (a, b) else { return false };
+        let is_done = provider.is_done(compute_tiles(provider, [a, b], self.tiles, part));
+        if is_done {
+            part.task.written.add(shape[0] * shape[2]);
         }
-        let Some(call) = call else { return false };
-        let send = |addresses| {
-            // SAFETY: `Checked` has found each matrix within its slice, all are stored like the first one,
-            // and results are disjoint parts of `c`.
-            let run = || unsafe { run_batch(&provider.products, &call, addresses) };
-            provider.threads.on_one_thread(run)
-        };
-        provider.is_done(addresses.chunks(MAX_BATCH).try_for_each(send))
+        is_done
     }
 }
 
-/// An operand whose elements are known to be within its slice.
-struct Checked<'a, E> {
-    matrix: &'a Matrix<'a, E>,
-    stored: Stored,
-}
-
-impl<'a, E> Checked<'a, E> {
-    /// `None` if an element is outside the slice or BLAS cannot express the layout.
-    fn new(matrix: &'a Matrix<'a, E>) -> Option<Self> {
-        matrix.view().ok()?;
-        Some(Checked { matrix, stored: stored(matrix)? })
-    }
-
-    /// The part of the operand that begins at element (row, col).
-    fn from(&self, row: usize, col: usize) -> Operand<E> {
-        let Matrix { data, offset, strides: [down, right], .. } = *self.matrix;
-        // `view` has found this element within the slice.
-        let shift = row as isize * down + col as isize * right;
-        let data = data.as_ptr().wrapping_add(offset).wrapping_offset(shift);
-        Operand { data, stored: self.stored }
-    }
-}
-
-struct Out<E>(*mut E);
-// SAFETY: threads write disjoint tiles of an exclusive borrow, see `compute_tiles`.
-unsafe impl<E: Send> Sync for Out<E> {}
-impl<E> Out<E> {
-    fn at(&self, offset: usize) -> *mut E {
-        self.0.wrapping_add(offset)
-    }
-}
-
-/// C ← A·B, followed by `finish`, tile by tile. C, and sums if kept, have m·n elements. If the library
-/// fails, their content is unspecified.
-fn compute_tiles<E: Float + swath_kernels::Stored>(
+/// Computes a product with its epilogue, tile by tile, from operands that are stored like this.
+fn compute_tiles<T: Factor>(
     provider: &Provider,
-    [a, b]: [Checked<'_, E>; 2],
-    grid: &Grid,
-    finish: Finish<'_, E>,
-    Places { c, sums, written }: &mut Places<'_, E>,
+    [a_stored, b_stored]: [Stored; 2],
+    most: usize,
+    part: &mut Part<'_, T>,
 ) -> Result<(), Failure> {
-    let (keeps, k, n) = (!sums.is_empty(), a.matrix.shape[1], b.matrix.shape[1]);
-    let (elements, out, sums) = (c.len(), Out(c.as_mut_ptr()), Out(sums.as_mut_ptr()));
-    let tile = |index: usize| -> Result<(), Failure> {
-        let [(row, rows), (col, cols)] = grid.tile(index);
-        let (a, b, c) = (a.from(row, 0), b.from(0, col), out.at(row * n + col));
-        let call = Call { shape: [rows, k, cols], a, b, c, ldc: n };
-        // SAFETY: `Checked` has found all elements of A and B within their slices; C has m·n elements in
-        // rows of n, and tiles of the grid do not overlap.
+    let tile = |mut tile: Part<'_, T>| -> Result<(), Failure> {
+        let call = Call {
+            shape: tile.shape(),
+            a: Operand { data: tile.a.as_ptr().cast::<T::Sum>(), stored: a_stored },
+            b: Operand { data: tile.b.as_ptr().cast(), stored: b_stored },
+            ldc: tile.c.strides()[0].unsigned_abs(),
+            c: tile.c.as_mut_ptr(),
+        };
+        // SAFETY: the factors have the type of the sums. Views hold all elements of A, B and C; those of C are
+        // row-major, and borrowed exclusively.
         unsafe { call.run(&provider.products)? };
-        if finish.is_nothing() {
-            return Ok(());
-        }
-        for i in row..row + rows {
-            let at = i * n + col;
-            let (from, kept) = if keeps { (at, cols) } else { (0, 0) };
-            // SAFETY: as above, for a row of the tile.
-            let row = unsafe { from_raw_parts_mut(out.at(at), cols) };
-            // SAFETY: as above; kept sums have as many elements as C.
-            let sums = unsafe { from_raw_parts_mut(sums.at(from), kept) };
-            finish.finish(col, row, sums);
-        }
-        Ok(())
+        tile.epilogue.apply(tile.c).map_err(|_| Failure::Arguments)
     };
-    let tiles = grid.tiles();
-    let cost = Cost(COST_PER_TERM.saturating_mul(k)).times(elements / tiles);
+    let shape = part.shape();
+    let grid = grid(shape, most);
+    let cost = Cost(COST_PER_TERM.saturating_mul(shape[1]));
+    let cost = cost.times(shape[0] * shape[2] / (grid.0 * grid.1));
     let failure = OnceLock::new();
-    let run = |index| {
-        if let Err(error) = provider.threads.on_one_thread(|| tile(index)) {
+    let run = |tile_of_c| {
+        if let Err(error) = provider.threads.on_one_thread(|| tile(tile_of_c)) {
             failure.get_or_init(|| error);
         }
     };
-    match parallel::parts(tiles, cost) {
-        1 => (0..tiles).for_each(run),
-        _ => parallel::for_each_index(tiles, run),
+    let tiles = tiles(part, grid);
+    match parallel::parts(tiles.len(), cost) {
+        1 => tiles.into_iter().for_each(run),
+        _ => parallel::for_each_item(tiles, |_, tile| run(tile)),
     }
-    if let Some(error) = failure.into_inner() {
-        return Err(error);
+    failure.into_inner().map_or(Ok(()), Err)
+}
+
+/// Cuts C into a grid of this number of rows and of columns, of about the same size.
+fn tiles<'a, T: Factor>(
+    part: &'a mut Part<'_, T>,
+    (rows, cols): (usize, usize),
+) -> Pieces<Part<'a, T>> {
+    let ([m, _, n], start) = (part.shape(), parallel::even_start);
+    let Part { task, a, b, ref mut c, ref mut epilogue, .. } = *part;
+    let (c, epilogue) = (c.reborrow(), epilogue.reborrow());
+    let mut above = Part { task, a, b, c, epilogue, rounded: [None, None] };
+    let mut tiles = Pieces::new();
+    for row in (0..rows).rev() {
+        let (rest, mut left) = above.split_rows(start(m, rows, row));
+        above = rest;
+        for col in (0..cols).rev() {
+            let (rest, tile) = left.split_cols(start(n, cols, col));
+            left = rest;
+            tiles.push(tile);
+        }
     }
-    (0..tiles).map(|index| grid.tile(index)).for_each(|tile| written.add(tile[0].1 * tile[1].1));
-    Ok(())
+    tiles
 }

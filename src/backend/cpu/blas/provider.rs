@@ -30,15 +30,6 @@ pub(super) type Gemv<E> = unsafe extern "C" fn(
 /// The declarations of `cblas_sdot` and `cblas_ddot`.
 pub(super) type Dot<E> = unsafe extern "C" fn(c_int, *const E, c_int, *const E, c_int) -> E;
 
-/// `cblas_sgemm_batch`, `cblas_dgemm_batch` of MKL, BLIS and OpenBLAS (from 0.3.27): groups of products that
-/// differ only in their operands' addresses. They are an extension, which cblas-sys does not declare.
-#[rustfmt::skip]
-pub(super) type GemmBatch<E> = unsafe extern "C" fn(
-    CBLAS_LAYOUT, *const CBLAS_TRANSPOSE, *const CBLAS_TRANSPOSE, *const c_int, *const c_int, *const c_int,
-    *const E, *const *const E, *const c_int, *const *const E, *const c_int,
-    *const E, *const *mut E, *const c_int, c_int, *const c_int,
-);
-
 /// [`Dot`] as declared by a library with 64-bit integers. A library with 32-bit integers reads the lower halves
 /// of the same registers.
 pub(super) type WideDot<E> = unsafe extern "C" fn(i64, *const E, i64, *const E, i64) -> E;
@@ -50,8 +41,6 @@ pub(super) struct Functions<E> {
     pub gemv: Gemv<E>,
     /// Called only on x86-64 and AArch64, see [`self_test`](super::self_test).
     pub dot: WideDot<E>,
-    /// `None` if the library lacks it.
-    pub gemm_batch: Option<GemmBatch<E>>,
 }
 
 /// Functions of a library for both element types.
@@ -72,9 +61,8 @@ pub(super) trait Symbols {
 
 /// Looks up the functions of an element type under the names of their declarations.
 macro_rules! functions {
-    ($symbols:ident, $E:ident: $gemm:ident $gemv:ident $dot:ident $gemm_batch:literal) => {{
-        // SAFETY: each name is that of the declaration beside it. The batch's type is that of the vendors'
-        // headers.
+    ($symbols:ident, $E:ident: $gemm:ident $gemv:ident $dot:ident) => {{
+        // SAFETY: each name is that of the declaration beside it.
         unsafe {
             let dot: Dot<$E> = declared($symbols, stringify!($dot), || cblas_sys::$dot as Dot<$E>)?;
             Functions {
@@ -82,7 +70,6 @@ macro_rules! functions {
                 gemv: declared($symbols, stringify!($gemv), || cblas_sys::$gemv as Gemv<$E>)?,
                 // SAFETY: a pointer to a function of either type; see `WideDot` for its calls.
                 dot: std::mem::transmute::<Dot<$E>, WideDot<$E>>(dot),
-                gemm_batch: $symbols.find($gemm_batch),
             }
         }
     }};
@@ -91,8 +78,8 @@ macro_rules! functions {
 impl Products {
     /// Looks up all products; `None` if one is missing.
     pub fn find(symbols: &impl Symbols) -> Option<Products> {
-        let f32 = functions!(symbols, f32: cblas_sgemm cblas_sgemv cblas_sdot "cblas_sgemm_batch");
-        let f64 = functions!(symbols, f64: cblas_dgemm cblas_dgemv cblas_ddot "cblas_dgemm_batch");
+        let f32 = functions!(symbols, f32: cblas_sgemm cblas_sgemv cblas_sdot);
+        let f64 = functions!(symbols, f64: cblas_dgemm cblas_dgemv cblas_ddot);
         Some(Products { f32, f64 })
     }
 

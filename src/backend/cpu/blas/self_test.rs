@@ -8,7 +8,7 @@
 
 use swath_kernels::Float;
 
-use super::call::{Call, Operand, run_batch};
+use super::call::{Call, Operand};
 use super::plan::Stored;
 use super::provider::{Products, Provider};
 
@@ -22,9 +22,6 @@ const VECTORS: [[usize; 3]; 4] = [[131, 144, 1], [1, 144, 131], [144, 131, 1], [
 
 /// Difference between the leading dimension and the row length of every operand.
 const GAP: usize = 3;
-
-/// Number of products of a batched call, each with different operands.
-const BATCH: usize = 2;
 
 /// Runs all tests.
 ///
@@ -58,27 +55,24 @@ fn typed<E: Float>(products: &Products, letter: char) -> Result<(), String> {
         for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
             let operands = [operand(shape, 0, ta), operand(shape, 1, tb)];
             let function = if shape[0] == 1 || shape[2] == 1 { "gemv" } else { "gemm" };
-            let checked = |count| check::<E>(products, shape, &operands, &sums[..count * shape[0]]);
-            checked(1).or_else(|what| failed(function, what))?;
-            if functions.gemm_batch.is_some() {
-                checked(BATCH).or_else(|what| failed("gemm_batch", what))?;
-            }
+            let checked = check::<E>(products, shape, &operands, &sums);
+            checked.or_else(|what| failed(function, what))?;
         }
     }
     Ok(())
 }
 
-/// Matrices of a batch in sequence, each with gaps between its stored rows.
-type Matrices<E> = (Vec<E>, Stored);
+/// A matrix with gaps between its stored rows.
+type Gapped<E> = (Vec<E>, Stored);
 
-/// Checks the products of one call, whose expected rows are `sums`.
+/// Checks one product, whose expected rows are `sums`.
 ///
 /// # Errors
 /// A description of the failure.
 fn check<E: Float>(
     products: &Products,
     shape: [usize; 3],
-    operands: &[Matrices<E>; 2],
+    operands: &[Gapped<E>; 2],
     sums: &[Vec<f64>],
 ) -> Result<(), String> {
     let ([m, k, n], ldc) = (shape, shape[2] + GAP);
@@ -86,54 +80,41 @@ fn check<E: Float>(
     let mut all = vec![E::NAN; sums.len() * ldc];
     let [a, b] = operands.each_ref().map(|it| Operand { data: it.0.as_ptr(), stored: it.1 });
     let call = Call { shape, a, b, c: all.as_mut_ptr(), ldc };
-    let [of_a, of_b] = operands.each_ref().map(|it| it.0.chunks_exact(it.0.len() / BATCH));
-    let batch = of_a.zip(of_b).enumerate();
-    let addresses =
-        batch.map(|(t, (a, b))| (a.as_ptr(), b.as_ptr(), call.c.wrapping_add(t * m * ldc)));
-    let addresses: Vec<_> = addresses.take(sums.len() / m).collect();
-    // SAFETY: the vectors hold the stored rows, with their gaps, of A, B and C of all products.
-    let result = unsafe {
-        match addresses.len() {
-            1 => call.run(products),
-            _ => run_batch(products, &call, &addresses),
-        }
-    };
+    // SAFETY: the vectors hold the stored rows, with their gaps, of A, B and C.
+    let result = unsafe { call.run(products) };
     let at = format!("of [{m}, {k}] and [{k}, {n}]");
     result.map_err(|_| format!("{at} returned without writing its result"))?;
     for (i, (row, sums)) in all.chunks_exact(ldc).zip(sums).enumerate() {
         for (j, value) in row.iter().map(|value| value.to_f64()).enumerate() {
             let expected = sums.get(j).copied().unwrap_or(f64::NAN);
             if value != expected && !(value.is_nan() && expected.is_nan()) {
-                return Err(format!("{at} gave {value} at ({}, {j}), not {expected}", i % m));
+                return Err(format!("{at} gave {value} at ({i}, {j}), not {expected}"));
             }
         }
     }
     Ok(())
 }
 
-/// A (`which` = 0) or B (1) of the products of this shape.
-fn operand<E: Float>([m, k, n]: [usize; 3], which: usize, transposed: bool) -> Matrices<E> {
+/// A (`which` = 0) or B (1) of the product of this shape.
+fn operand<E: Float>([m, k, n]: [usize; 3], which: usize, transposed: bool) -> Gapped<E> {
     let ([rows, cols], value) = ([[m, k], [k, n]][which], VALUES[which]);
     let [outer, inner] = if transposed { [cols, rows] } else { [rows, cols] };
     let leading = inner + GAP;
-    let mut data = vec![E::NAN; BATCH * outer * leading];
-    for (at, row) in data.chunks_exact_mut(leading).enumerate() {
-        let (t, i) = (at / outer, at % outer);
+    let mut data = vec![E::NAN; outer * leading];
+    for (i, row) in data.chunks_exact_mut(leading).enumerate() {
         for (j, element) in row[..inner].iter_mut().enumerate() {
             let (i, j) = if transposed { (j, i) } else { (i, j) };
-            *element = E::from_f64(value(i + t, j + t));
+            *element = E::from_f64(value(i, j));
         }
     }
     (data, Stored { transposed, leading })
 }
 
-/// Expected rows of the products of a batch.
+/// Expected rows of the product.
 fn sums([m, k, n]: [usize; 3]) -> Vec<Vec<f64>> {
     let [a, b] = VALUES;
-    let term = |t, i, j, p| a(i + t, p + t) * b(p + t, j + t);
-    let sum = |t, i, j| (0..k).map(|p| term(t, i, j, p)).sum();
-    let row = |at| (0..n).map(|j| sum(at / m, at % m, j)).collect();
-    (0..BATCH * m).map(row).collect()
+    let sum = |i, j| (0..k).map(|p| a(i, p) * b(p, j)).sum();
+    (0..m).map(|i| (0..n).map(|j| sum(i, j)).collect()).collect()
 }
 
 /// Elements of A and of B.

@@ -1,27 +1,10 @@
-//! Detection of a library's vendor, the control of its threads, its version, and a warning if the kernels
-//! that it has selected are too old for this processor.
-//!
-//! Libraries recognise processors by their model numbers. For an unknown processor OpenBLAS selects the
-//! kernels of an older one, which may be half as fast (0.3.21 selects AVX2 kernels on unknown processors with
-//! AVX-512). `OPENBLAS_CORETYPE`, read when the library is loaded, selects others. BLIS does the same, or uses
-//! kernels in plain C, a sixth as fast. MKL only recognises Intel's processors.
+//! Detection of a library's vendor, the control of its threads, its version and the processor type whose
+//! kernels it has selected.
 
 use std::ffi::{CStr, c_char, c_int};
 
-use swath_kernels::Isa;
-
-use super::provider::{GetThreads, Symbols, ThreadControl, joined};
+use super::provider::{GetThreads, Symbols, ThreadControl};
 use crate::blas::BlasInfo;
-
-/// Core types of OpenBLAS and BLIS on x86-64 whose kernels use less than AVX2.
-const BEFORE_AVX2: &str = "Katmai Coppermine Northwood Prescott Banias Core2 Penryn Dunnington Nehalem \
-    Sandybridge Atom Nano Athlon Opteron Opteron_SSE3 Barcelona Bobcat Bulldozer Piledriver Steamroller";
-
-/// Core types whose kernels use AVX2 but not AVX-512.
-const AVX2: &str = "Haswell Zen Zen2 Zen3 Excavator";
-
-/// Name that MKL reports for unknown processors, for which it uses AVX2 at best.
-pub(super) const UNKNOWN_TO_MKL: &str = "Intel(R) Architecture processors";
 
 type Text = unsafe extern "C" fn() -> *const c_char;
 type TextOf = unsafe extern "C" fn(c_int) -> *const c_char;
@@ -135,36 +118,7 @@ pub(super) fn identify(feature: &'static str, symbols: &impl Symbols) -> (Thread
     let is_reference = library == "unknown" && ["netlib", "blas-dynamic"].contains(&feature);
     let may_have_threads = matches!(threads, ThreadControl::Unknown) && !is_reference;
     let text = "cannot be kept to one thread by swath: set its number of threads to 1 beforehand";
-    let thread_warning =
-        may_have_threads.then(|| format!("the BLAS of `{feature}` ({library}) {text}"));
-    let warning =
-        joined(thread_warning.into_iter().chain(old_kernels(library, &core, swath_kernels::isa())));
+    let warning = may_have_threads.then(|| format!("the BLAS of `{feature}` ({library}) {text}"));
     let embedded = BlasInfo::embedded(warning);
     (threads, BlasInfo { provider: feature, library, version, core, ..embedded })
-}
-
-/// OpenBLAS core type that is better than `chosen` on a processor with the instruction set `isa`, if any.
-fn better(chosen: &str, isa: Isa) -> Option<&'static str> {
-    let is_one_of = |types: &str| types.split(' ').any(|name| chosen.eq_ignore_ascii_case(name));
-    match isa {
-        Isa::Avx512 if is_one_of(BEFORE_AVX2) || is_one_of(AVX2) => Some("SkylakeX"),
-        Isa::Avx2 if is_one_of(BEFORE_AVX2) => Some("Haswell"),
-        _ => None,
-    }
-}
-
-/// Warning if the kernels that a library has selected are too old for the processor.
-pub(super) fn old_kernels(library: &str, core: &str, isa: Isa) -> Option<String> {
-    let better = better(core, isa);
-    let remedy = match library {
-        "openblas" => format!("set OPENBLAS_CORETYPE={} before the program starts", better?),
-        "blis" if better.is_some() || core == "generic" && isa != Isa::Scalar => {
-            "take a newer build of it, another library or the embedded product".to_owned()
-        }
-        "mkl" if core == UNKNOWN_TO_MKL && isa == Isa::Avx512 => {
-            "take another library or the embedded product".to_owned()
-        }
-        _ => return None,
-    };
-    Some(format!("{library} runs kernels for {core} on a processor with {isa}: {remedy}"))
 }

@@ -28,9 +28,11 @@ use smallvec::smallvec;
 use swath_kernels::{self as kernels, GemmError, MatMut, MatRef, Workspace};
 
 use super::super::matmul::{COST_PER_TERM, Stack, refused, share};
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::Wide;
-use super::super::{CpuTensor, Output, Results, Written, cast, parts};
-use crate::backend::TensorData;
+use super::super::written::Written;
+use super::super::{cast, parts};
+use crate::backend::{Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::AttentionParameters;
@@ -48,7 +50,7 @@ const VALUES: usize = 128;
 const COST_PER_SCORE: usize = 500;
 
 /// An element type that attention is computed in.
-trait Real: Wide + kernels::Attend + kernels::Plain + kernels::Factor<Sum = Self> {}
+trait Real: Wide + kernels::Plain + kernels::Factor<Sum = Self> {}
 impl Real for f32 {}
 impl Real for f64 {}
 

@@ -22,14 +22,18 @@ mod weight;
 use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
-use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, MatRef, Windows};
+use swath_kernels::{
+    self as kernels, Bias, Epilogue, Gemm, Geometry, MatMut, MatRef, Right, Windows,
+};
 
 use super::super::matmul::{Factor, Outcome, refused};
 use super::super::table::unary_kernel;
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::for_float;
-use super::super::{CpuTensor, Output, Results, Written, cast, copy};
-use crate::backend::TensorData;
+use super::super::written::Written;
+use super::super::{cast, copy};
 use crate::backend::windows::images_like;
+use crate::backend::{Results, TensorData};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::ops::UnaryOp;
@@ -169,7 +173,7 @@ struct Job<'a, T: Factor> {
     phases: &'a [Phase<'a, T>],
     /// One value per channel of the result.
     bias: Option<&'a [T::Sum]>,
-    function: Option<UnaryOp>,
+    function: Option<kernels::InPlace<'a, T::Sum>>,
     /// Extents of the result's images.
     image: [usize; 3],
     /// For each channel of the result, whether it is written; all are if there is none. Other pixels keep their values.
@@ -290,7 +294,7 @@ impl<T: Factor> Job<'_, T> {
 
     /// Computes products with packed windows.
     fn packed(&self, products: &Products<'_, T>, out: &mut Rows<'_, T>) -> Result<()> {
-        let Products { part, own, weight, .. } = products;
+        let Products { part, own, .. } = products;
         let Phase { grid, geometry, .. } = products.phase;
         let seen = products.seen.clone();
         let windows = self.x.windows(self.op, part.images.clone(), seen, *geometry)?;
@@ -325,22 +329,19 @@ impl<T: Factor> Job<'_, T> {
                 let strides = [pixels as isize, 1];
                 let c = MatMut::new(&mut *y, at, [own.len(), width], strides);
                 let c = c.map_err(refused(self.op))?;
-                self.multiply(*weight, &windows.columns(first, width), c)?;
-                for (channel, y) in own.clone().zip(y.chunks_exact_mut(pixels)) {
-                    self.finish(channel, &mut y[at..at + width], &mut []);
-                    self.written.add(width);
-                }
+                self.multiply(products, &windows.columns(first, width), c)?;
+                self.written.add(own.len() * width);
                 continue;
             }
             let z = &mut scratch.as_slice_mut::<T::Sum>()[..own.len() * width];
             let c = MatMut::row_major(&mut *z, [own.len(), width]).map_err(refused(self.op))?;
-            self.multiply(*weight, &windows.columns(first, width), c)?;
-            for (channel, z) in own.clone().zip(z.chunks_exact_mut(width)) {
+            self.multiply(products, &windows.columns(first, width), c)?;
+            for (channel, z) in own.clone().zip(z.chunks_exact(width)) {
                 if !self.writes(channel) {
                     continue;
                 }
                 let rounded = &mut rounded.as_slice_mut::<T>()[..width];
-                let x = self.finish(channel, z, rounded);
+                let x = rounded_to(z, rounded);
                 grid.each_run(self.image, first, width, |image, at, run| {
                     let y = out.row(part.row(part.images.start + image, channel));
                     let at = grid.pixel(self.image, at) - part.pixels.start;
@@ -356,33 +357,19 @@ impl<T: Factor> Job<'_, T> {
         self.only.is_none_or(|only| only[channel])
     }
 
-    fn multiply(
-        &self,
-        weight: MatRef<'_, T>,
-        windows: &Windows<'_, T>,
+    /// Multiplies the filters by windows, adds the bias and applies the function.
+    fn multiply<'b>(
+        &'b self,
+        products: &'b Products<'_, T>,
+        windows: impl Into<Right<'b, T>>,
         c: MatMut<'_, T::Sum>,
     ) -> Result<()> {
-        T::Sum::with_workspace(|workspace| {
-            kernels::gemm_windows(weight, windows, T::Sum::ZERO, c, workspace)
-        })
-        .map_err(refused(self.op))
-    }
-
-    /// Adds the bias of a channel to its sums, applies the activation and rounds them, into `rounded` if the types
-    /// differ.
-    fn finish<'a>(&self, channel: usize, z: &'a mut [T::Sum], rounded: &'a mut [T]) -> &'a [T] {
-        if let Some(bias) = self.bias {
-            let bias = bias[channel];
-            z.iter_mut().for_each(|z| *z = *z + bias);
-        }
-        if let Some(function) = self.function {
-            unary_kernel(function).run_in_place([None], z);
-        }
-        if T::IS_SUM {
-            return bytemuck::cast_slice(z);
-        }
-        round(z, rounded);
-        rounded
+        let bias = self.bias.map(|bias| Bias::PerRow(&bias[products.own.clone()]));
+        let epilogue = Epilogue { bias, function: self.function, sums: None };
+        let product = Gemm { epilogue, ..Gemm::new(products.weight, windows) };
+        T::Sum::with_workspace(|workspace| kernels::gemm(product, c, workspace))
+            .map_err(refused(self.op))?;
+        Ok(())
     }
 }
 
@@ -397,6 +384,15 @@ fn copy_pixels<T: Factor>(data: &[T], first: usize, step: isize, row: &mut [T::S
             *pixel = data[first.wrapping_add_signed(x as isize * step)].widened();
         }
     }
+}
+
+/// Returns sums as results, rounded into `y` if the types differ.
+fn rounded_to<'a, T: Factor>(z: &'a [T::Sum], y: &'a mut [T]) -> &'a [T] {
+    if T::IS_SUM {
+        return bytemuck::cast_slice(z);
+    }
+    round(z, y);
+    y
 }
 
 /// Rounds sums to results.
@@ -422,6 +418,8 @@ pub(super) fn forward(
         let weight = copy::contiguous(op, weight)?;
         let bias = bias.map(|bias| copy::contiguous(op, &cast::cast(bias, <T as kernels::Factor>::Sum::DTYPE)?));
         let bias = bias.transpose()?;
+        let function = function.map(unary_kernel);
+        let function = function.map(|f| move |z: &mut [<T as kernels::Factor>::Sum]| f.run_in_place([None], z));
         let grid = Grid::new([0; 3], [1; 3], windows);
         let (y, written) = out.parts::<T>(op);
         let job = Job {
@@ -431,7 +429,7 @@ pub(super) fn forward(
             channels: outputs / groups,
             phases: &[Phase { grid, geometry, weight: weight.run::<T>() }],
             bias: bias.as_ref().map(|bias| bias.run()),
-            function,
+            function: function.as_ref().map(|f| f as _),
             image: windows,
             only: None,
             written,

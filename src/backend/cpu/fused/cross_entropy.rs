@@ -7,12 +7,13 @@ use swath_kernels::{
     cross_entropy_grad_rows, cross_entropy_rows,
 };
 
+use super::super::copy;
 use super::super::rows::compute;
 use super::super::strips::{self, Planes};
+use super::super::tensor::CpuTensor;
 use super::super::working::for_float;
-use super::super::{CpuTensor, Results, copy};
 use super::{columns, cost_of, work};
-use crate::backend::TensorData;
+use crate::backend::{Results, TensorData};
 use crate::error::{Error, Result};
 
 /// Picoseconds per `f32` logit.

@@ -8,10 +8,11 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 use swath_kernels::PairwiseSum;
 
+use super::super::copy;
 use super::super::reduce::{Loaded, part_len};
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::for_float;
-use super::super::{CpuTensor, Output, Results, copy};
-use crate::backend::TensorData;
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::runtime::memory::Buffer;

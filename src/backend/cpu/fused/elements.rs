@@ -4,9 +4,9 @@ use swath_kernels as kernels;
 
 use super::super::elementwise::{self, CHUNK};
 use super::super::rows::compute;
+use super::super::tensor::CpuTensor;
 use super::super::working::{Working, for_float};
-use super::super::{CpuTensor, Results};
-use crate::backend::TensorData;
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::ops::DropoutMask;
 use crate::runtime::parallel::Cost;

@@ -2,8 +2,8 @@
 //! tiles in the cache.
 
 use super::super::matmul::{After, matmul_then};
-use super::super::{CpuTensor, Results};
-use crate::backend::TensorData;
+use super::super::tensor::CpuTensor;
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::layout::Layout;
 

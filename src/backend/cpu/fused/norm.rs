@@ -2,20 +2,22 @@
 //!
 //! Gradients of parameters are sums over rows. Chunks of rows, whose size depends on the shape alone, are
 //! summed row by row in `f64`, and the sums of the chunks are added in the tree of
-//! [`sum_columns`](swath_kernels::sum_columns). Threads share whole chunks.
+//! [`reduce_columns`]. Threads share whole chunks.
 
 use std::ops::Range;
 
+use swath_kernels::reduce::Sum;
 use swath_kernels::{
     LayerNormGradRows, LayerNormRows, RmsNormGradRows, RmsNormRows, layer_norm_grad_rows,
-    layer_norm_rows, rms_norm_grad_rows, rms_norm_rows, sum_columns,
+    layer_norm_rows, reduce_columns, rms_norm_grad_rows, rms_norm_rows,
 };
 
 use super::super::rows::{compute, in_groups};
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::{Working, for_float};
-use super::super::{CpuTensor, Output, Results, cast, copy};
+use super::super::{cast, copy};
 use super::{columns, statistics_shape, work};
-use crate::backend::TensorData;
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band, for_each_chunk_mut};
@@ -152,7 +154,8 @@ fn gradients<T: Working, const K: usize>(
         let cost = Cost(FOLD_COST).times(chunks);
         for_each_chunk_mut(total, FOLDED_COLUMNS, cost, &|first, total| {
             let sums = &sums[first * FOLDED_COLUMNS..];
-            sum_columns(&sums[..(chunks - 1) * width + total.len()], chunks, width, total);
+            let sums = &sums[..(chunks - 1) * width + total.len()];
+            reduce_columns(&Sum, sums, chunks, width, total);
         });
     }
     let mut results = Results::from_iter([dx.finish()]);

@@ -4,10 +4,11 @@ use smallvec::smallvec;
 use swath_kernels::{self as kernels, Geometry};
 
 use super::super::rows::{compute, in_groups};
+use super::super::tensor::{CpuTensor, Output};
 use super::super::working::{Working, for_float};
-use super::super::{CpuBackend, CpuTensor, Output, Results, copy};
+use super::super::{CpuBackend, copy};
 use crate::backend::windows::images_like;
-use crate::backend::{Backend as _, TensorData};
+use crate::backend::{Backend as _, Results, TensorData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::runtime::parallel::{Band, Cost, for_each_band};

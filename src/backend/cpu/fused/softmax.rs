@@ -4,10 +4,10 @@ use swath_kernels as kernels;
 
 use super::super::rows::compute;
 use super::super::strips::{self, Planes};
+use super::super::tensor::CpuTensor;
 use super::super::working::for_float;
-use super::super::{CpuTensor, Results};
 use super::{columns, cost_of, work};
-use crate::backend::TensorData;
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 
 /// Picoseconds per `f32`.

@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
 
-use super::super::{CpuTensor, Written, copy};
+use super::super::copy;
+use super::super::tensor::CpuTensor;
+use super::super::written::Written;
 use crate::backend::TensorData;
 use crate::error::Result;
 use crate::layout::{Layout, LoopNest, merge_axes, position_of};

@@ -4,9 +4,9 @@
 //! The result is defined as a sum over blocks of KC values of k, so the bits do not depend on which thread
 //! computes a block.
 
-use swath_kernels::{Float as _, Gemm, GemmPath, MatMut, MatRef, gemm, gemm::KC};
+use swath_kernels::{Gemm, GemmPath, MatMut, gemm, gemm::KC};
 
-use super::{Factor, Finish, Pieces, Places, refused, share};
+use super::{Factor, Part, Pieces, refused, share};
 use crate::dtype::Element as _;
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
@@ -31,18 +31,13 @@ pub(super) fn fits([m, n]: [usize; 2], k: usize, threads: usize) -> bool {
     threads > 1 && area < threads * MIN_AREA
 }
 
-/// Computes the product; returns the loops of its first block.
-pub(super) fn run<T: Factor>(
-    [a, b]: [MatRef<'_, T>; 2],
-    finish: Finish<'_, T::Sum>,
-    Places { c, sums, written }: &mut Places<'_, T::Sum>,
-    [m, n]: [usize; 2],
-) -> Result<GemmPath> {
+/// Computes the sums of a product, or adds them to its output; returns the loops of the first block.
+pub(super) fn sums<T: Factor>(part: &mut Part<'_, T>) -> Result<GemmPath> {
+    let (op, [m, _, n], mut a, mut b) = (part.task.op, part.shape(), part.a, part.b);
     let (area, blocks) = (m * n, a.shape()[1].div_ceil(KC));
     let at_once = (SUMS_LEN / area).clamp(1, blocks);
-    let mut memory = Buffer::new(finish.op, &Shape::from([1 + at_once, m, n]), T::Sum::DTYPE)?;
+    let mut memory = Buffer::new(op, &Shape::from([1 + at_once, m, n]), T::Sum::DTYPE)?;
     let (total, memory) = memory.as_slice_mut::<T::Sum>().split_at_mut(area);
-    let (mut a, mut b) = (a, b);
     let mut path = GemmPath::Blocked;
     for from in (0..blocks).step_by(at_once) {
         let mut pieces = Pieces::new();
@@ -54,9 +49,9 @@ pub(super) fn run<T: Factor>(
         }
         let count = pieces.len();
         let first_path = share(pieces, GemmPath::Blocked, |(a, b, sums)| {
-            let sums = MatMut::row_major(sums, [m, n]).map_err(refused(finish.op))?;
-            let product = Gemm { a, b, alpha: T::Sum::ONE, beta: T::Sum::ZERO };
-            T::Sum::with_workspace(|memory| gemm(product, sums, memory)).map_err(refused(finish.op))
+            let sums = MatMut::row_major(sums, [m, n]).map_err(refused(op))?;
+            T::Sum::with_workspace(|memory| gemm(Gemm::new(a, b), sums, memory))
+                .map_err(refused(op))
         })?;
         if from == 0 {
             path = first_path;
@@ -72,12 +67,11 @@ pub(super) fn run<T: Factor>(
             }
         });
     }
-    written.add(total.len());
-    if finish.add {
+    let c = part.c.list_mut().expect("the output of a whole product");
+    if part.task.add {
         c.iter_mut().zip(&*total).for_each(|(y, &x)| *y = *y + x);
-        return Ok(path);
+    } else {
+        c.copy_from_slice(total);
     }
-    c.copy_from_slice(total);
-    finish.rows(c, sums, n);
     Ok(path)
 }

@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 use swath_kernels::{
-    self as kernels, Epilogue, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef,
+    self as kernels, Epilogue, Float as _, Gemm, GemmError, GemmPath, MatMut, MatRef, Right,
 };
 
-use super::super::Written;
-use super::{Factor, Finish, Places, Rounded, parallel, refused};
+use super::super::written::Written;
+use super::{Factor, parallel, refused};
 use crate::error::{Error, Result};
 use crate::runtime::workspace::Packed as _;
 
@@ -17,81 +17,96 @@ use crate::runtime::workspace::Packed as _;
 const ROW_UNIT: usize = 6;
 const COL_UNIT: usize = 64;
 
-/// An output of a product or of a part.
-struct Out<'a, T: Factor> {
-    /// The output, or the sums that are rounded.
-    wide: MatMut<'a, T::Sum>,
-    rounded: Option<MatMut<'a, T>>,
+/// Common to all parts of a product, and to all products of a batch.
+pub(in crate::backend::cpu) struct Task<'a, E> {
+    /// Name of the operation for errors.
+    pub op: &'static str,
+    /// True if products are added to the content of the outputs.
+    pub add: bool,
+    /// The epilogue of each product, without the memory of its sums.
+    pub epilogue: Epilogue<'a, E>,
+    /// Counts the elements of the results.
+    pub written: &'a Written,
 }
 
-impl<'a, T: Factor> Out<'a, T> {
-    /// Makes a row-major output, which is not rounded if `rounded` is empty.
-    fn new(
-        wide: &'a mut [T::Sum],
-        rounded: &'a mut [T],
-        shape: [usize; 2],
-    ) -> std::result::Result<Self, GemmError> {
-        let is_rounded = !rounded.is_empty();
-        let rounded = is_rounded.then(|| MatMut::row_major(rounded, shape)).transpose()?;
-        Ok(Out { wide: MatMut::row_major(wide, shape)?, rounded })
-    }
-
-    fn split_rows(self, at: usize) -> (Self, Self) {
-        let (above, below) = self.wide.split_rows(at);
-        let (rounded, rounded_below) = self.rounded.map(|rounded| rounded.split_rows(at)).unzip();
-        (Out { wide: above, rounded }, Out { wide: below, rounded: rounded_below })
-    }
-
-    fn split_cols(self, at: usize) -> (Self, Self) {
-        let (left, right) = self.wide.split_cols(at);
-        let (rounded, rounded_right) = self.rounded.map(|rounded| rounded.split_cols(at)).unzip();
-        (Out { wide: left, rounded }, Out { wide: right, rounded: rounded_right })
-    }
-
-    /// Rounds all elements if required.
-    fn round(mut self) {
-        if let (Some(round), Some(mut rounded)) = (T::ROUND, self.rounded) {
-            if let (Some(x), Some(y)) = (self.wide.list_mut(), rounded.list_mut()) {
-                return round(x, y);
-            }
-            let [rows, _] = rounded.shape();
-            (0..rows).for_each(|i| round(self.wide.row_mut(i), rounded.row_mut(i)));
-        }
-    }
-}
-
-/// A part of a product.
-pub(super) struct Part<'a, T: Factor> {
-    a: MatRef<'a, T>,
-    b: MatRef<'a, T>,
-    finish: Finish<'a, T::Sum>,
-    c: Out<'a, T>,
-    /// The activation's input if kept.
-    sums: Option<Out<'a, T>>,
-    written: &'a Written,
+/// A product `[m, k] × [k, n]` and its outputs, or a part of one.
+pub(in crate::backend::cpu) struct Part<'a, T: Factor> {
+    pub task: &'a Task<'a, T::Sum>,
+    pub a: MatRef<'a, T>,
+    pub b: MatRef<'a, T>,
+    pub c: MatMut<'a, T::Sum>,
+    pub epilogue: Epilogue<'a, T::Sum>,
+    /// Get `c` and the epilogue's sums as 16-bit floats.
+    pub rounded: [Option<MatMut<'a, T>>; 2],
 }
 
 /// Pieces of work that threads share.
 pub(in crate::backend::cpu) type Pieces<T> = SmallVec<[T; 8]>;
 
 impl<'a, T: Factor> Part<'a, T> {
-    /// The part that is the whole product; an error if an output is too short for its shape.
+    /// The part that is the whole product, with row-major outputs; `sums` is empty if they are not kept. Inlined, and
+    /// passed on by reference, because moving a part takes longer than the smallest products.
+    #[inline(always)]
     pub fn new(
+        task: &'a Task<'a, T::Sum>,
         [a, b]: [MatRef<'a, T>; 2],
-        finish: Finish<'a, T::Sum>,
-        places: Places<'a, T::Sum>,
-        rounded: Rounded<'a, T>,
-        shape: [usize; 2],
+        c: &'a mut [T::Sum],
+        sums: &'a mut [T::Sum],
     ) -> std::result::Result<Self, GemmError> {
-        let Places { c, sums, written } = places;
-        let keeps_sums = !sums.is_empty();
-        let sums = keeps_sums.then(|| Out::new(sums, rounded.sums, shape)).transpose()?;
-        Ok(Part { a, b, finish, c: Out::new(c, rounded.c, shape)?, sums, written })
+        let shape = [a.shape()[0], b.shape()[1]];
+        let (c, sums) = (MatMut::row_major(c, shape)?, output(sums, shape)?);
+        let epilogue = Epilogue { sums, ..task.epilogue };
+        Ok(Part { task, a, b, c, epilogue, rounded: [None, None] })
+    }
+
+    /// The same part for a shorter time.
+    pub fn reborrow(&mut self) -> Part<'_, T> {
+        let rounded = self.rounded.each_mut().map(|matrix| matrix.as_mut().map(MatMut::reborrow));
+        let (c, epilogue) = (self.c.reborrow(), self.epilogue.reborrow());
+        Part { task: self.task, a: self.a, b: self.b, c, epilogue, rounded }
+    }
+
+    /// Extents m, k, n.
+    pub fn shape(&self) -> [usize; 3] {
+        let [m, n] = self.c.shape();
+        [m, self.a.shape()[1], n]
+    }
+
+    pub fn split_rows(self, at: usize) -> (Self, Self) {
+        let (a, a_below) = self.a.split_rows(at);
+        let (c, c_below) = self.c.split_rows(at);
+        let (epilogue, epilogue_below) = self.epilogue.split_rows(at);
+        let [(y, y_below), (z, z_below)] =
+            self.rounded.map(|matrix| matrix.map(|matrix| matrix.split_rows(at)).unzip());
+        let below = Part {
+            a: a_below,
+            c: c_below,
+            epilogue: epilogue_below,
+            rounded: [y_below, z_below],
+            ..self
+        };
+        (Part { a, c, epilogue, rounded: [y, z], ..below }, below)
+    }
+
+    pub fn split_cols(self, at: usize) -> (Self, Self) {
+        let (b, b_right) = self.b.split_cols(at);
+        let (c, c_right) = self.c.split_cols(at);
+        let (epilogue, epilogue_right) = self.epilogue.split_cols(at);
+        let [(y, y_right), (z, z_right)] =
+            self.rounded.map(|matrix| matrix.map(|matrix| matrix.split_cols(at)).unzip());
+        let right = Part {
+            b: b_right,
+            c: c_right,
+            epilogue: epilogue_right,
+            rounded: [y_right, z_right],
+            ..self
+        };
+        (Part { b, c, epilogue, rounded: [y, z], ..right }, right)
     }
 
     /// Bisects C recursively into `parts` parts of about the same size.
     pub fn split(self, parts: usize, pieces: &mut Pieces<Self>) {
-        let [m, n] = self.c.wide.shape();
+        let [m, _, n] = self.shape();
         let (before, after) = (parts / 2, parts - parts / 2);
         let cut =
             |extent: usize, unit: usize| (extent * before / parts).max(1).next_multiple_of(unit);
@@ -103,52 +118,69 @@ impl<'a, T: Factor> Part<'a, T> {
             1 => m / 2 > n || !has_columns,
             _ => m >= n || !has_columns,
         };
-        if parts > 1 && by_rows && row < m {
-            let Part { a, b, finish, c, sums, written } = self;
-            let (a_above, a_below) = a.split_rows(row);
-            let (c_above, c_below) = c.split_rows(row);
-            let (above, below) = sums.map(|sums| sums.split_rows(row)).unzip();
-            Part { a: a_above, b, finish, c: c_above, sums: above, written }.split(before, pieces);
-            Part { a: a_below, b, finish, c: c_below, sums: below, written }.split(after, pieces);
+        let (first, rest) = if parts > 1 && by_rows && row < m {
+            self.split_rows(row)
         } else if parts > 1 && col < n {
-            let Part { a, b, finish, c, sums, written } = self;
-            let (b_left, b_right) = b.split_cols(col);
-            let (c_left, c_right) = c.split_cols(col);
-            let (left, right) = sums.map(|sums| sums.split_cols(col)).unzip();
-            let (bias_left, bias_right) = finish.bias.map(|bias| bias.split_at(col)).unzip();
-            let with = |bias| Finish { bias, ..finish };
-            let (finish_left, finish_right) = (with(bias_left), with(bias_right));
-            Part { a, b: b_left, finish: finish_left, c: c_left, sums: left, written }
-                .split(before, pieces);
-            Part { a, b: b_right, finish: finish_right, c: c_right, sums: right, written }
-                .split(after, pieces);
+            self.split_cols(col)
         } else {
-            pieces.push(self);
-        }
+            return pieces.push(self);
+        };
+        first.split(before, pieces);
+        rest.split(after, pieces);
     }
 
     /// Computes the part on this thread.
-    pub fn run(self) -> Result<GemmPath> {
-        let Part { a, b, finish, mut c, mut sums, written } = self;
-        let Finish { op, bias, function, add } = finish;
-        let kept = sums.as_mut().map(|sums| sums.wide.reborrow());
-        let apply = function.map(|kernel| move |z: &mut [T::Sum]| kernel.run_in_place([None], z));
-        let activation =
-            apply.as_ref().map(|function| kernels::Activation { function, sums: kept });
-        let (one, out) = (T::Sum::ONE, c.wide.reborrow());
-        let path = T::Sum::with_workspace(|workspace| match add {
-            true => kernels::gemm(Gemm { a, b, alpha: one, beta: one }, out, workspace),
-            false => {
-                let epilogue = Epilogue { bias, activation };
-                kernels::gemm_epilogue(a, b, epilogue, out, workspace)
-            }
-        })
-        .map_err(refused(op))?;
-        let [rows, cols] = c.wide.shape();
-        written.add(rows * cols);
-        [Some(c), sums].into_iter().flatten().for_each(Out::round);
+    pub fn run(&mut self) -> Result<GemmPath> {
+        let b = self.b;
+        self.run_by(b)
+    }
+
+    /// Computes the part on this thread, with its B in any form.
+    pub fn run_by<'b>(&mut self, b: impl Into<Right<'b, T>>) -> Result<GemmPath>
+    where
+        'a: 'b,
+    {
+        let beta = if self.task.add { T::Sum::ONE } else { T::Sum::ZERO };
+        let epilogue = self.epilogue.reborrow();
+        let product = Gemm { beta, epilogue, ..Gemm::new(self.a, b) };
+        let c = self.c.reborrow();
+        let path = T::Sum::with_workspace(|workspace| kernels::gemm(product, c, workspace))
+            .map_err(refused(self.task.op))?;
+        self.complete();
         Ok(path)
     }
+
+    /// Applies the epilogue to sums in C, on this thread.
+    pub fn finish(&mut self) -> Result<()> {
+        self.epilogue.apply(self.c.reborrow()).map_err(refused(self.task.op))?;
+        self.complete();
+        Ok(())
+    }
+
+    /// Counts the elements and rounds them if required.
+    fn complete(&mut self) {
+        let [m, _, n] = self.shape();
+        self.task.written.add(m * n);
+        let Some(round) = T::ROUND else { return };
+        let outputs = [Some(&mut self.c), self.epilogue.sums.as_mut()];
+        for (wide, rounded) in outputs.into_iter().zip(&mut self.rounded) {
+            let (Some(wide), Some(rounded)) = (wide, rounded) else { continue };
+            if let (Some(x), Some(y)) = (wide.list_mut(), rounded.list_mut()) {
+                round(x, y);
+                continue;
+            }
+            (0..m).for_each(|i| round(wide.row_mut(i), rounded.row_mut(i)));
+        }
+    }
+}
+
+/// A row-major output; none if it is empty.
+pub(super) fn output<E>(
+    elements: &mut [E],
+    shape: [usize; 2],
+) -> std::result::Result<Option<MatMut<'_, E>>, GemmError> {
+    let exists = !elements.is_empty();
+    exists.then(|| MatMut::row_major(elements, shape)).transpose()
 }
 
 /// The value of the first of several pieces, or an error of any; threads record it in any order.

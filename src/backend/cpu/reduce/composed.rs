@@ -2,7 +2,8 @@
 
 use swath_kernels::{self as kernels, Float, PairwiseSum, reduce::Max, reduce::Reduction};
 
-use super::super::{CpuBackend, CpuTensor, Output, cast};
+use super::super::tensor::{CpuTensor, Output};
+use super::super::{CpuBackend, cast};
 use super::{BLOCK, Loaded, Path, Plan, shared};
 use crate::backend::{Arg, Backend, TensorData};
 use crate::dtype::{DType, Scalar};
@@ -21,7 +22,7 @@ pub(super) fn log_sum_exp(plan: &Plan<'_>, dtype: DType) -> Result<CpuTensor> {
         DType::F64 => log_sum_exp_wide::<f64>(plan),
         _ => {
             let wide = cast::cast(plan.x, DType::F32)?;
-            let wide = log_sum_exp_wide::<f32>(&Plan::new(plan.op, &wide, &plan.axes)?)?;
+            let wide = log_sum_exp_wide::<f32>(&Plan::new(plan.op, &wide, &plan.axes))?;
             cast::cast(&wide, dtype)
         }
     }
@@ -43,7 +44,7 @@ fn log_sum_exp_wide<E: Loaded + kernels::Reduce>(plan: &Plan<'_>) -> Result<CpuT
         Path::Run => each_row::<E>(plan, results),
         Path::Gathered | Path::Adjacent | Path::Contiguous => {
             let (copied, axes) = plan.adjacent()?;
-            each_row::<E>(&Plan::new(plan.op, &copied, &axes)?, results);
+            each_row::<E>(&Plan::new(plan.op, &copied, &axes), results);
         }
     }
     Ok(out.finish())

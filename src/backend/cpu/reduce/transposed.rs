@@ -76,9 +76,8 @@ impl Plan<'_> {
         });
     }
 
-    /// The order of a tile's axes, which move by `steps`, in which it is first copied if elements are nearest along
-    /// the last of several reduced axes: that axis, then the others as they lie in memory, where neighbours form
-    /// one.
+    /// The order of axes in which a tile is copied first, if elements are nearest along the last of several reduced
+    /// axes: that axis, then the others as they lie in memory. `steps` are the steps of the tile's axes.
     fn nearest_first(&self, steps: &[isize]) -> Option<SmallVec<[usize; MAX_RANK]>> {
         let nearest = self.reduced.dims().len().checked_sub(1)?;
         let pays = nearest > 0 && steps[nearest] == 1 && steps.last() != Some(&1);

@@ -1,23 +1,24 @@
 //! Attention and its gradients. A workgroup computes one query or one key, and reads the keys or queries in blocks of
 //! 256. The matrix of scores is never stored.
-//!
-//! ```text
-//! words   0  workgroups: queries or keys of all batches     1  workgroups in a row of the grid
-//!         2, 3  queries, keys of a batch                    4..8   seed and stream of the dropout
-//!         8  elements of a query and of a key               9, 10  threshold and scale of the dropout
-//!         11 elements of a value      12 bits of the scale  13     1 if queries see no later keys
-//!         14..18  offset of the mask, steps along batches, queries, keys
-//!         18, 19  threads for the elements of a value and of a query: powers of two
-//! ```
 
 use crate::error::Result;
 use crate::layout::{Layout, merge_some_axes};
 use crate::ops::AttentionParameters;
 use crate::shape::Shape;
 
-use super::super::shader::{GROUP, Module, Source, Store, WORDS};
-use super::elementwise::put_mask;
-use super::{Plan, Words, groups_of, step, word};
+use super::super::shader::{GROUP, Module, Source, Store};
+use super::elementwise::DropoutWords;
+use super::words::{GridWords, Pack, words};
+use super::{Plan, check_positions, groups_of, step, word};
+
+words! {
+    /// Queries and keys of a batch have `depth` elements, values `width`; the threads for these are powers of two.
+    /// `causal` is 1 if queries see no later keys. The words of the mask are its offset and its steps.
+    AttentionWords {
+        queries: u32, keys: u32, depth: u32, width: u32, scale: f32, causal: u32, from_mask: u32, mask_batch: u32,
+        mask_query: u32, mask_key: u32, width_threads: u32, depth_threads: u32,
+    }
+}
 
 /// Maximum number of elements of a query or a value.
 pub const MOST: usize = 1024;
@@ -58,16 +59,15 @@ impl Attention {
     pub fn module(self) -> Module {
         let Attention { part, store, mask, drops } = self;
         let (name, text) = match part {
-            Part::Forward => ("attention", include_str!("../shaders/attention.wgsl")),
-            Part::Queries => {
-                ("attention_queries_grad", include_str!("../shaders/attention_queries_grad.wgsl"))
-            }
-            Part::Keys => {
-                ("attention_keys_grad", include_str!("../shaders/attention_keys_grad.wgsl"))
-            }
+            Part::Forward => ("attention", shader!("attention")),
+            Part::Queries => ("attention_queries_grad", shader!("attention_queries_grad")),
+            Part::Keys => ("attention_keys_grad", shader!("attention_keys_grad")),
         };
         // a: queries, b: keys, c: values.
-        let mut source = Source::new(&[store; 3]);
+        let mut source = Source::new(
+            &[GridWords::FIELDS, AttentionWords::FIELDS, DropoutWords::FIELDS],
+            &[store; 3],
+        );
         if part != Part::Forward {
             source.operand("g", store);
             source.operand("statistic", Store::F32);
@@ -88,8 +88,8 @@ impl Attention {
             }
         }
         source.math();
-        source.add(include_str!("../shaders/rows.wgsl"));
-        source.add(include_str!("../shaders/random.wgsl"));
+        source.add(shader!("rows"));
+        source.add(shader!("random"));
         let masked = match mask {
             None => "x",
             Some(Store::Bool) => "select(-infinity(), x, mask(at) != 0u)",
@@ -97,9 +97,9 @@ impl Attention {
         };
         source.add(&format!("fn masked(x: f32, at: u32) -> f32 {{ return {masked}; }}"));
         source.add(&format!("const DROPS: bool = {drops};"));
-        source.add(include_str!("../shaders/attention_scores.wgsl"));
+        source.add(shader!("attention_scores"));
         source.add(text);
-        source.each_group([0, 1], "i", "row(i, thread);");
+        source.each_group("i", "row(i, thread);");
         let mask = mask.map_or("unmasked", Store::name);
         let drops = if drops { "_dropout" } else { "" };
         source.finish(format!("{name}_{}_{mask}{drops}", store.name()))
@@ -124,32 +124,32 @@ impl Attention {
         let longest = queries.max(keys).saturating_mul(depth.max(width).max(1));
         word(op, shape, batches.saturating_mul(longest))?;
         word(op, shape, batches.saturating_mul(queries).saturating_mul(keys))?;
-        let (grid, across) = groups_of(rows);
-        let mut words = Words::from_elem(0, WORDS);
-        (words[0], words[1]) = (word(op, shape, rows)?, across);
-        if let Some(dropout) = parameters.dropout {
-            put_mask(&mut words, dropout);
-        }
-        for (at, x) in [(2, queries), (3, keys), (8, depth), (11, width)] {
-            words[at] = word(op, shape, x)?;
-        }
-        words[12] = (parameters.scale as f32).to_bits();
-        words[13] = parameters.causal.into();
+        let threads = |x: usize| x.clamp(1, GROUP).next_power_of_two() as u32;
+        let mut fields = AttentionWords {
+            queries: word(op, shape, queries)?,
+            keys: word(op, shape, keys)?,
+            depth: word(op, shape, depth)?,
+            width: word(op, shape, width)?,
+            scale: parameters.scale as f32,
+            causal: parameters.causal.into(),
+            width_threads: threads(width),
+            depth_threads: threads(depth),
+            ..AttentionWords::default()
+        };
         if let Some(mask) = mask {
             let lead = mask.dims().len() - 2;
             let nest = merge_some_axes(&[mask], 0..lead);
             if nest.dims().len() > 1 {
                 return Ok(None);
             }
-            word(op, shape, mask.extent(op)?.map_or(0, |(_, last)| last))?;
-            words[14] = word(op, shape, mask.offset())?;
-            words[15] = nest.strides(0).first().map_or(Ok(0), |&x| step(op, shape, x))?;
-            words[16] = step(op, shape, mask.strides()[lead])?;
-            words[17] = step(op, shape, mask.strides()[lead + 1])?;
+            check_positions(op, mask)?;
+            fields.from_mask = word(op, shape, mask.offset())?;
+            fields.mask_batch = nest.strides(0).first().map_or(Ok(0), |&x| step(op, shape, x))?;
+            fields.mask_query = step(op, shape, mask.strides()[lead])?;
+            fields.mask_key = step(op, shape, mask.strides()[lead + 1])?;
         }
-        for (at, x) in [(18, width), (19, depth)] {
-            words[at] = x.clamp(1, GROUP).next_power_of_two() as u32;
-        }
-        Ok(Some(Plan { kernel: self, words, grid }))
+        let dropout = parameters.dropout.map_or(DropoutWords::default(), DropoutWords::of);
+        let fields: [&dyn Pack; 2] = [&fields, &dropout];
+        Plan::new(self, (op, shape), rows, groups_of(rows), &fields, &[]).map(Some)
     }
 }

@@ -1,21 +1,21 @@
 //! Convolutions and their gradients: tiled products that read their second factor from the images.
 //!
-//! ```text
-//! words   0..4   words of the tiles      4  groups       5, 6  channels in a group: of the images, of the windows
-//!         7..25  words of the windows   25  1 with a bias
-//!
 //! Only gradients of filters are computed in parts, because the epilogue of the others needs the whole sum.
-//! ```
 
 use crate::error::Result;
 use crate::ops::{Geometry, UnaryOp};
 use crate::shape::Shape;
 
-use super::super::shader::{Module, Source, Store, WORDS};
+use super::super::shader::{Module, Source, Store};
 use super::expressions::unary;
-use super::matmul::{LONGEST, Products, Tiles};
-use super::windows;
-use super::{Words, word};
+use super::matmul::{LONGEST, Products, TileWords, Tiles};
+use super::words::words;
+use super::{windows, word};
+
+words! {
+    /// Channels of a group: `inputs` of the images, `outputs` of the windows. The axes are those of the windows.
+    ConvWords { groups: u32, inputs: u32, outputs: u32, has_bias: u32, }
+}
 
 /// The three convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,17 +53,14 @@ impl Conv {
     pub fn module(self) -> Module {
         let Conv { kind, store, result, tiles } = self;
         let (name, text, operands) = match kind {
-            Kind::Forward(_) => ("conv", include_str!("../shaders/conv.wgsl"), 3),
-            Kind::Transpose => {
-                ("conv_transpose", include_str!("../shaders/conv_transpose.wgsl"), 2)
-            }
-            Kind::Weight => {
-                ("conv_weight_grad", include_str!("../shaders/conv_weight_grad.wgsl"), 2)
-            }
+            Kind::Forward(_) => ("conv", shader!("conv"), 3),
+            Kind::Transpose => ("conv_transpose", shader!("conv_transpose"), 2),
+            Kind::Weight => ("conv_weight_grad", shader!("conv_weight_grad"), 2),
         };
-        let mut source = Source::new(&[store; 3][..operands]);
+        let mut source =
+            Source::new(&[TileWords::FIELDS, ConvWords::FIELDS], &[store; 3][..operands]);
         source.result("y", result);
-        source.add(include_str!("../shaders/windows.wgsl"));
+        source.add(shader!("windows"));
         let mut suffix = String::new();
         match kind {
             Kind::Forward(function) => {
@@ -110,12 +107,13 @@ impl Conv {
             Kind::Transpose => [inputs, pixels, outputs * taps, matrices],
             Kind::Weight => [outputs, inputs * taps, images * count, groups],
         };
-        let mut words = Words::from_elem(0, WORDS);
-        for (at, x) in [groups, inputs, outputs].into_iter().enumerate() {
-            words[4 + at] = word(op, shape, x)?;
-        }
-        windows::put(op, shape, geometry, &mut words)?;
-        words[25] = has_bias.into();
+        let fields = ConvWords {
+            groups: word(op, shape, groups)?,
+            inputs: word(op, shape, inputs)?,
+            outputs: word(op, shape, outputs)?,
+            has_bias: has_bias.into(),
+        };
+        let axes = windows::axes_of(op, shape, geometry)?;
         let tiles = Tiles::of(sizes[0], sizes[1]);
         let parts = if kind == Kind::Weight { tiles.parts(sizes) } else { 1 };
         if sizes[2].div_ceil(parts) > LONGEST {
@@ -123,6 +121,6 @@ impl Conv {
         }
         let result = if parts > 1 { Store::F32 } else { store };
         let kernel = Conv { kind, store, result, tiles };
-        tiles.plans(op, shape, kernel, sizes, parts, words).map(Some)
+        tiles.plans(op, shape, kernel, sizes, parts, (&fields, &axes)).map(Some)
     }
 }

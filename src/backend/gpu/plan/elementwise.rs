@@ -1,35 +1,38 @@
 //! Element-wise functions of one to three operands with any strides.
 //!
-//! ```text
-//! words   0  elements of the result                             4..7   operands that are numbers
-//!         1  threads in a row of the grid                       8..11  offset of each operand
-//!         2  axes, 0 if all operands are contiguous             11..   for each axis, the innermost first:
-//!         3  bit k: operand k is a number                              extent, step of each operand
-//! ```
-//!
-//! Dropout reads words 4..8 (seed, stream), 9 (threshold), 10 (scale).
-//!
 //! Axes that are contiguous in every operand are merged. If the words cannot hold the remaining axes, the caller makes
 //! its operands contiguous.
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::{Element as _, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::{Layout, merge_axes};
 use crate::ops::{BinaryOp, CompareOp, DropoutMask, NumberTest, TernaryOp, UnaryOp};
 use crate::shape::Shape;
 
-use super::super::shader::{Module, OPERANDS, Source, Store, WORDS};
+use super::super::shader::{Module, OPERANDS, Source, Store};
 use super::expressions::{
     binary, comparison, conversion, divisor, integer_binary, integer_unary, is_float, number,
     ternary, test, unary,
 };
-use super::{Plan, Words, grid_of, step, word};
+use super::words::{GridWords, Pack, Words, axes_of, words};
+use super::{Plan, check_positions, grid_of, word};
 
-/// First word of the offsets, and of the axes.
-const OFFSETS: usize = 8;
-const AXES: usize = 11;
+words! {
+    /// `rank` is 0 if all operands are contiguous. Operand k is a number if bit k of `numbers` is set; an `I64` takes the
+    /// words of a and b.
+    ElementWords {
+        rank: u32, numbers: u32, number_a: u32, number_b: u32, number_c: u32, from_a: u32, from_b: u32, from_c: u32,
+    }
+}
+
+words! {
+    /// Elements are dropped if their random word is below a bound; the others are multiplied by a scale.
+    DropoutWords {
+        seed_low: u32, seed_high: u32, stream_low: u32, stream_high: u32, dropped_below: u32, kept_scale: f32,
+    }
+}
 
 /// An element-wise function, with the stores of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +48,6 @@ pub enum Function {
     Copy(Store),
     /// A constant, the only operand.
     Fill(Store),
-    /// Dropout. [`put_mask`] writes its words.
     Dropout(Store),
 }
 
@@ -112,7 +114,7 @@ impl Function {
             Function::Copy(_) => "a".to_owned(),
             Function::Fill(x) => number(x, 0),
             Function::Dropout(_) => {
-                "a * select(bitcast<f32>(p.words[10]), 0.0, random_word(i) < p.words[9])".to_owned()
+                "a * select(p.kept_scale, 0.0, random_word(i) < p.dropped_below)".to_owned()
             }
         })
     }
@@ -130,15 +132,16 @@ impl Function {
     pub fn module(self) -> Module {
         let (stores, result) = self.stores();
         let expression = self.expression().unwrap_or_default();
-        let mut source = Source::new(&stores);
+        let dropout = if let Function::Dropout(_) = self { DropoutWords::FIELDS } else { &[] };
+        let mut source = Source::new(&[GridWords::FIELDS, ElementWords::FIELDS, dropout], &stores);
         source.result("y", result);
         source.math();
-        source.add(include_str!("../shaders/numbers.wgsl"));
+        source.add(shader!("numbers"));
         if stores.contains(&Store::I64) || result == Store::I64 {
-            source.add(include_str!("../shaders/numbers_i64.wgsl"));
+            source.add(shader!("numbers_i64"));
         }
         if let Function::Dropout(_) = self {
-            source.add(include_str!("../shaders/random.wgsl"));
+            source.add(shader!("random"));
         }
         let count = stores.len();
         let has_faults = self.has_faults();
@@ -154,25 +157,7 @@ impl Function {
             .collect();
         let working = result.working();
         source.add(&format!("fn f({parameters}i: u32) -> {working} {{ return {expression}; }}"));
-        // The position of element i in each operand.
-        let steps: Vec<String> = (0..3)
-            .map(|k| if k < count { format!("p.words[axis + {}u]", k + 1) } else { "0u".into() })
-            .collect();
-        source.add(&format!(
-            "fn positions(i: u32) -> vec3<u32> {{\n    \
-             var at = vec3(p.words[{OFFSETS}], p.words[{}], p.words[{}]);\n    \
-             if p.words[2] == 0u {{ return at + vec3(i); }}\n    \
-             var rest = i;\n    \
-             for (var k = 0u; k < p.words[2]; k++) {{\n        \
-             let axis = {AXES}u + k * {}u;\n        \
-             let extent = p.words[axis];\n        \
-             at += (rest % extent) * vec3({});\n        \
-             rest /= extent;\n    }}\n    return at;\n}}",
-            OFFSETS + 1,
-            OFFSETS + 2,
-            count + 1,
-            steps.join(", ")
-        ));
+        source.add(&positions(count));
         let arguments: String = (0..count)
             .map(|k| {
                 let (name, store) = (names[k], stores[k]);
@@ -180,7 +165,7 @@ impl Function {
                 let component = ["x", "y", "z"][k];
                 source.add(&format!(
                     "fn {name}_at(i: u32) -> {} {{\n    \
-                     if (p.words[3] & {}u) != 0u {{ return {number}; }}\n    \
+                     if (p.numbers & {}u) != 0u {{ return {number}; }}\n    \
                      return {name}(i);\n}}",
                     store.working(),
                     1 << k
@@ -196,7 +181,7 @@ impl Function {
         source.finish(self.name())
     }
 
-    /// Returns the dispatch for operands of `shape`; `None` if their layouts have too many axes.
+    /// Returns the dispatch for operands of `shape`; `None` if their layouts have too many axes. A dropout needs a mask.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word.
@@ -205,81 +190,105 @@ impl Function {
         op: &'static str,
         shape: &Shape,
         operands: &[Operand<'_>],
+        mask: Option<DropoutMask>,
     ) -> Result<Option<Plan<Function>>> {
-        let (_, result) = self.stores();
+        let (stores, result) = self.stores();
         let numel = shape.numel();
-        let threads = numel.div_ceil(result.per_thread());
-        let (grid, row) = grid_of(threads);
-        let mut words = Words::from_elem(0, WORDS);
-        (words[0], words[1]) = (word(op, shape, numel)?, row);
+        let grid = grid_of(numel.div_ceil(result.per_thread()));
         let run = Layout::contiguous(*shape);
         let mut layouts = [&run; 3];
+        let (mut offsets, mut numbers, mut bits) = ([0; 3], [0; 3], 0);
         for (k, operand) in operands.iter().enumerate() {
             match operand {
                 Operand::Tensor(layout) => {
                     layouts[k] = layout;
-                    words[OFFSETS + k] = word(op, shape, layout.offset())?;
-                    let last = layout.extent(op)?.map_or(0, |(_, last)| last);
-                    word(op, shape, last)?;
+                    offsets[k] = word(op, shape, layout.offset())?;
+                    check_positions(op, layout)?;
                 }
                 Operand::Number(number) => {
-                    words[3] |= 1 << k;
-                    self.put_number(&mut words, k, *number);
+                    bits |= 1 << k;
+                    match stores.get(k).copied().unwrap_or(result) {
+                        Store::I64 => numbers[..2].copy_from_slice(&halves(number.to_i64() as u64)),
+                        store => numbers[k] = word_of(store, *number),
+                    }
                 }
             }
         }
         let layouts = &layouts[..operands.len()];
-        if layouts.iter().all(|layout| layout.is_contiguous()) {
-            return Ok(Some(Plan { kernel: self, words, grid }));
-        }
-        let nest = merge_axes(layouts);
-        let dims = nest.dims();
-        let width = operands.len() + 1;
-        if AXES + width * dims.len() > WORDS - 2 {
-            return Ok(None);
-        }
-        words[2] = dims.len() as u32;
-        for (k, axis) in (0..dims.len()).rev().enumerate() {
-            let at = AXES + k * width;
-            words[at] = word(op, shape, dims[axis])?;
-            for i in 0..operands.len() {
-                words[at + 1 + i] = step(op, shape, nest.strides(i)[axis])?;
+        let (rank, axes) = match layouts.iter().all(|layout| layout.is_contiguous()) {
+            true => (0, Words::new()),
+            false => {
+                let nest = merge_axes(layouts);
+                (nest.dims().len() as u32, axes_of(op, shape, &nest, layouts.len())?)
             }
-        }
-        Ok(Some(Plan { kernel: self, words, grid }))
-    }
-
-    /// Writes an operand that is a number into the words.
-    fn put_number(self, words: &mut Words, k: usize, number: Scalar) {
-        let (stores, result) = self.stores();
-        match stores.get(k).copied().unwrap_or(result) {
-            Store::F32 => words[4 + k] = f32::from_scalar(number).to_bits(),
-            Store::F16 => {
-                let x = half::f16::from_f64(number.to_f64());
-                words[4 + k] = x.to_f32().to_bits();
-            }
-            Store::I64 => {
-                let x = number.to_i64();
-                (words[4], words[5]) = (x as u32, (x >> 32) as u32);
-            }
-            Store::I32 => words[4 + k] = i32::from_scalar(number).cast_unsigned(),
-            Store::U32 => words[4 + k] = u32::from_scalar(number),
-            Store::U8 => words[4 + k] = u8::from_scalar(number).into(),
-            Store::Bool => words[4 + k] = bool::from_scalar(number).into(),
+        };
+        let ([number_a, number_b, number_c], [from_a, from_b, from_c]) = (numbers, offsets);
+        let fields = ElementWords {
+            rank,
+            numbers: bits,
+            number_a,
+            number_b,
+            number_c,
+            from_a,
+            from_b,
+            from_c,
+        };
+        let mask = mask.map(DropoutWords::of);
+        let structs: SmallVec<[&dyn Pack; 2]> =
+            [&fields as &dyn Pack].into_iter().chain(mask.iter().map(|mask| mask as _)).collect();
+        match Plan::new(self, (op, shape), numel, grid, &structs, &axes) {
+            Err(Error::TooManyAxes { .. }) => Ok(None),
+            plan => plan.map(Some),
         }
     }
 }
 
-/// Writes the words of a dropout.
-pub fn put_mask(words: &mut Words, DropoutMask { p, seed, stream }: DropoutMask) {
-    // An element is dropped if its random word is below ⌈p 2^32⌉. If that is 2^32, all are multiplied by 0 instead.
-    let ceiling = (p * (1u64 << 32) as f64).ceil() as u64;
-    let (below, scale) = match u32::try_from(ceiling) {
-        Ok(below) => (below, (1.0 / (1.0 - p)) as f32),
-        Err(_) => (0, 0.0),
-    };
-    let halves = |x: u64| [x as u32, (x >> 32) as u32];
-    words[4..6].copy_from_slice(&halves(seed));
-    words[6..8].copy_from_slice(&halves(stream));
-    words[9..11].copy_from_slice(&[below, scale.to_bits()]);
+/// Returns the function that computes the positions of element i in each of `count` operands.
+fn positions(count: usize) -> String {
+    let step = |k| if k < count { format!("p.axes[axis + {}u]", k + 1) } else { "0u".into() };
+    format!(
+        "fn positions(i: u32) -> vec3<u32> {{\n    \
+         var at = vec3(p.from_a, p.from_b, p.from_c);\n    \
+         if p.rank == 0u {{ return at + vec3(i); }}\n    \
+         var rest = i;\n    \
+         for (var k = 0u; k < p.rank; k++) {{\n        \
+         let axis = k * {}u;\n        \
+         let extent = p.axes[axis];\n        \
+         at += (rest % extent) * vec3({}, {}, {});\n        \
+         rest /= extent;\n    }}\n    return at;\n}}",
+        count + 1,
+        step(0),
+        step(1),
+        step(2)
+    )
+}
+
+/// Returns the word of a number, for stores of one word.
+fn word_of(store: Store, number: Scalar) -> u32 {
+    match store {
+        Store::F32 => f32::from_scalar(number).to_bits(),
+        Store::F16 => half::f16::from_f64(number.to_f64()).to_f32().to_bits(),
+        Store::I64 | Store::I32 => i32::from_scalar(number).cast_unsigned(),
+        Store::U32 => u32::from_scalar(number),
+        Store::U8 => u8::from_scalar(number).into(),
+        Store::Bool => bool::from_scalar(number).into(),
+    }
+}
+
+/// Returns the low and the high word.
+fn halves(x: u64) -> [u32; 2] {
+    [x as u32, (x >> 32) as u32]
+}
+
+impl DropoutWords {
+    pub fn of(DropoutMask { p, seed, stream }: DropoutMask) -> Self {
+        // An element is dropped if its random word is below ⌈p 2^32⌉. If that is 2^32, all are multiplied by 0 instead.
+        let ceiling = (p * (1u64 << 32) as f64).ceil() as u64;
+        let (dropped_below, kept_scale) = match u32::try_from(ceiling) {
+            Ok(below) => (below, (1.0 / (1.0 - p)) as f32),
+            Err(_) => (0, 0.0),
+        };
+        let [[seed_low, seed_high], [stream_low, stream_high]] = [seed, stream].map(halves);
+        DropoutWords { seed_low, seed_high, stream_low, stream_high, dropped_below, kept_scale }
+    }
 }

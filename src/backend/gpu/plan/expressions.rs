@@ -2,7 +2,7 @@
 
 use crate::ops::{BinaryOp, CompareOp, NumberTest, TernaryOp, UnaryOp};
 
-use super::super::shader::Store;
+use super::super::shader::{OPERANDS, Store};
 
 pub(super) fn is_float(store: Store) -> bool {
     matches!(store, Store::F32 | Store::F16)
@@ -10,11 +10,12 @@ pub(super) fn is_float(store: Store) -> bool {
 
 /// Returns the expression that reads operand `k` from the words, for one that is a number.
 pub(super) fn number(store: Store, k: usize) -> String {
+    let word = format!("p.number_{}", OPERANDS[k]);
     match store {
-        Store::F32 | Store::F16 => format!("bitcast<f32>(p.words[{}])", 4 + k),
-        Store::I64 => "i64((u64(p.words[5]) << 32u) | u64(p.words[4]))".to_owned(),
-        Store::I32 => format!("bitcast<i32>(p.words[{}])", 4 + k),
-        Store::U32 | Store::U8 | Store::Bool => format!("p.words[{}]", 4 + k),
+        Store::F32 | Store::F16 => format!("bitcast<f32>({word})"),
+        Store::I64 => "i64((u64(p.number_b) << 32u) | u64(p.number_a))".to_owned(),
+        Store::I32 => format!("bitcast<i32>({word})"),
+        Store::U32 | Store::U8 | Store::Bool => word,
     }
 }
 

@@ -1,12 +1,5 @@
 //! Matrix products with any strides, in tiles of 64 x 64, or 16 x 16 for small products.
 //!
-//! ```text
-//! words   0..3  m, n, k          3     first matrix
-//!         4, 5  offsets          6, 7  steps of A's rows, columns      8, 9  of B's
-//!         10    batch axes       11..  for each, the innermost first: extent, step of A, of B
-//!         29    parts along k
-//! ```
-//!
 //! With few tiles or a long k, workgroups compute parts of the sums along k, and a reduction adds the parts.
 //!
 //! Convolutions share [`Tiles`] and supply their own loads.
@@ -15,14 +8,21 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, merge_some_axes};
 use crate::shape::Shape;
 
-use super::super::shader::{Module, Source, Store, WORDS};
-use super::{MAX_GROUPS, Plan, Words, step, word};
+use super::super::shader::{Module, Source, Store};
+use super::words::{Pack, axes_of, pack, words};
+use super::{MAX_GROUPS, Plan, check_positions, step, word};
 
-/// First word of the batch axes.
-const AXES: usize = 11;
+words! {
+    /// The words of all products: k is `depth`, `first` the first matrix of the dispatch, `parts` the number of parts
+    /// along k.
+    TileWords { m: u32, n: u32, depth: u32, first: u32, parts: u32, }
+}
 
-/// Word of the number of parts along k.
-const PARTS: usize = 29;
+words! {
+    /// Offsets of A and B, and their steps from row to row and from column to column. The axes are the `rank` axes of
+    /// the batch, with steps of A and B.
+    ProductWords { from_a: u32, from_b: u32, row_a: u32, column_a: u32, row_b: u32, column_b: u32, rank: u32, }
+}
 
 /// The longest part along k.
 pub const LONGEST: usize = 1 << 14;
@@ -80,10 +80,10 @@ impl Tiles {
         let columns = joined(&|z| format!("tile_b[i][x + {}u]", 16 * z), ", ");
         let add = |y| format!("sum_{y} += tile_a[i][thread.y + {}u] * b;", 16 * y);
         source.add(&format!(
-            "const EACH: u32 = {each}u;\nconst TILE: u32 = {tile}u;\nconst PARTS: u32 = {PARTS}u;\n\
+            "const EACH: u32 = {each}u;\nconst TILE: u32 = {tile}u;\n\
              fn columns(i: u32, x: u32) -> {row} {{ return {row}({columns}); }}"
         ));
-        let text = include_str!("../shaders/tiles.wgsl")
+        let text = shader!("tiles")
             .replace("$SUMS", &joined(&|y| format!("var sum_{y} = {row}(0.0);"), " "))
             .replace("$ADD", &joined(&add, "\n            "))
             .replace("$ALL", &joined(&|y| format!("sum_{y}"), ", "))
@@ -100,7 +100,8 @@ impl Tiles {
         idle.min(depth / SHORTEST).max(depth.div_ceil(LONGEST)).max(1)
     }
 
-    /// Returns the dispatches of `count` products `[m, depth] × [depth, n]` in parts. `words` has the other words.
+    /// Returns the dispatches of `count` products `[m, depth] × [depth, n]` in parts. `words` and `axes` are those that
+    /// the kernel reads besides.
     ///
     /// # Errors
     /// [`Error::Overflow`] if a position does not fit a word, or if there are too many tiles.
@@ -111,25 +112,28 @@ impl Tiles {
         kernel: K,
         [m, n, depth, count]: [usize; 4],
         parts: usize,
-        mut words: Words,
+        (words, axes): (&dyn Pack, &[u32]),
     ) -> Result<Products<K>> {
-        words[PARTS] = word(op, shape, parts)?;
         let all = count.saturating_mul(parts);
-        for (at, x) in [m, n, depth].into_iter().enumerate() {
-            words[at] = word(op, shape, x)?;
-        }
+        let extents = TileWords {
+            m: word(op, shape, m)?,
+            n: word(op, shape, n)?,
+            depth: word(op, shape, depth)?,
+            first: 0,
+            parts: word(op, shape, parts)?,
+        };
         word(op, shape, all.saturating_mul(m).saturating_mul(n))?;
         let [across, down] = [n, m].map(|extent| extent.div_ceil(self.extent()));
         if across.max(down) > MAX_GROUPS {
             return Err(Error::Overflow { op, shape: *shape });
         }
         let plans = (0..all).step_by(MAX_GROUPS).map(|first| {
-            let mut words = words.clone();
-            words[3] = first as u32;
+            let extents = TileWords { first: first as u32, ..extents };
+            let words = pack(op, shape, &[&extents, words], axes)?;
             let grid = [across as u32, down as u32, (all - first).min(MAX_GROUPS) as u32];
-            Plan { kernel, words, grid }
+            Ok(Plan { kernel, words, grid })
         });
-        Ok(Products { plans: plans.collect(), count, parts })
+        Ok(Products { plans: plans.collect::<Result<_>>()?, count, parts })
     }
 }
 
@@ -144,9 +148,9 @@ pub struct Product {
 impl Product {
     /// Returns the kernel's text.
     pub fn module(self) -> Module {
-        let mut source = Source::new(&[self.store; 2]);
+        let mut source = Source::new(&[TileWords::FIELDS, ProductWords::FIELDS], &[self.store; 2]);
         source.result("y", self.result);
-        source.add(include_str!("../shaders/matmul.wgsl"));
+        source.add(shader!("matmul"));
         self.tiles.add_main(&mut source);
         let sums = if self.result == self.store { "" } else { "_sums" };
         source.finish(format!("matmul_{}_{}{sums}", self.store.name(), self.tiles.name()))
@@ -161,29 +165,26 @@ impl Product {
         let rank = a.dims().len();
         let (row, column) = (rank - 2, rank - 1);
         let [m, k, n] = [a.dims()[row], a.dims()[column], b.dims()[column]];
-        let mut words = Words::from_elem(0, WORDS);
         let shape = a.shape();
-        for (at, layout) in [(4, a), (5, b)] {
-            words[at] = word(op, shape, layout.offset())?;
-            word(op, shape, layout.extent(op)?.map_or(0, |(_, last)| last))?;
-        }
-        for (at, layout) in [(6, a), (8, b)] {
-            words[at] = step(op, shape, layout.strides()[row])?;
-            words[at + 1] = step(op, shape, layout.strides()[column])?;
+        for layout in [a, b] {
+            check_positions(op, layout)?;
         }
         let nest = merge_some_axes(&[a, b], 0..row);
         let count: usize = nest.dims().iter().product();
-        words[10] = nest.dims().len() as u32;
-        for (i, axis) in (0..nest.dims().len()).rev().enumerate() {
-            let at = AXES + 3 * i;
-            words[at] = word(op, shape, nest.dims()[axis])?;
-            words[at + 1] = step(op, shape, nest.strides(0)[axis])?;
-            words[at + 2] = step(op, shape, nest.strides(1)[axis])?;
-        }
+        let strides = ProductWords {
+            from_a: word(op, shape, a.offset())?,
+            from_b: word(op, shape, b.offset())?,
+            row_a: step(op, shape, a.strides()[row])?,
+            column_a: step(op, shape, a.strides()[column])?,
+            row_b: step(op, shape, b.strides()[row])?,
+            column_b: step(op, shape, b.strides()[column])?,
+            rank: nest.dims().len() as u32,
+        };
+        let axes = axes_of(op, shape, &nest, 2)?;
         let (tiles, sizes) = (Tiles::of(m, n), [m, n, k, count]);
         let parts = tiles.parts(sizes);
         let result = if parts > 1 { Store::F32 } else { store };
-        tiles.plans(op, shape, Product { store, result, tiles }, sizes, parts, words)
+        tiles.plans(op, shape, Product { store, result, tiles }, sizes, parts, (&strides, &axes))
     }
 }
 

@@ -1,17 +1,18 @@
 //! Pooling. A thread computes one window, or one pixel of a gradient.
-//!
-//! ```text
-//! words   0  elements of the result     1  threads in a row of the grid     2  1 if divisors count padding
-//!         7..25  words of the windows
-//! ```
 
 use crate::error::Result;
 use crate::ops::Geometry;
 use crate::shape::Shape;
 
-use super::super::shader::{Module, Source, Store, WORDS};
+use super::super::shader::{Module, Source, Store};
 use super::windows;
-use super::{Plan, Words, grid_of, word};
+use super::words::{GridWords, words};
+use super::{Plan, grid_of, word};
+
+words! {
+    /// The flag is 1 if divisors count padding. The axes are those of the windows.
+    PoolWords { counts_padding: u32, }
+}
 
 /// A pooling, or a gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,17 +27,13 @@ impl Pool {
     /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let (name, store, text) = match self {
-            Pool::Max { store, .. } => {
-                ("max_pool", store, include_str!("../shaders/max_pool.wgsl"))
-            }
-            Pool::Avg(store) => ("avg_pool", store, include_str!("../shaders/avg_pool.wgsl")),
-            Pool::AvgGrad(store) => {
-                ("avg_pool_grad", store, include_str!("../shaders/avg_pool_grad.wgsl"))
-            }
+            Pool::Max { store, .. } => ("max_pool", store, shader!("max_pool")),
+            Pool::Avg(store) => ("avg_pool", store, shader!("avg_pool")),
+            Pool::AvgGrad(store) => ("avg_pool_grad", store, shader!("avg_pool_grad")),
         };
-        let mut source = Source::new(&[store]);
+        let mut source = Source::new(&[GridWords::FIELDS, PoolWords::FIELDS], &[store]);
         source.result("y", store);
-        source.add(include_str!("../shaders/windows.wgsl"));
+        source.add(shader!("windows"));
         let mut suffix = "";
         match self {
             Pool::Max { with_positions: true, .. } => {
@@ -44,7 +41,7 @@ impl Pool {
                 suffix = "_with_positions";
             }
             Pool::Max { .. } => source.add("fn write_position(i: u32, x: u32) {}"),
-            Pool::Avg(_) | Pool::AvgGrad(_) => source.add(include_str!("../shaders/divisor.wgsl")),
+            Pool::Avg(_) | Pool::AvgGrad(_) => source.add(shader!("divisor")),
         }
         source.math();
         source.add(text);
@@ -65,10 +62,8 @@ impl Pool {
         counts_padding: bool,
     ) -> Result<Plan<Pool>> {
         word(op, shape, shape.numel())?;
-        let mut words = Words::from_elem(0, WORDS);
-        let (grid, row) = grid_of(numel);
-        (words[0], words[1], words[2]) = (word(op, shape, numel)?, row, counts_padding.into());
-        windows::put(op, shape, geometry, &mut words)?;
-        Ok(Plan { kernel: self, words, grid })
+        let fields = PoolWords { counts_padding: counts_padding.into() };
+        let axes = windows::axes_of(op, shape, geometry)?;
+        Plan::new(self, (op, shape), numel, grid_of(numel), &[&fields], &axes)
     }
 }

@@ -1,12 +1,5 @@
 //! Reductions over any axes.
 //!
-//! ```text
-//! words   0  results, or parts    4  elements of a result     6  ddof, or the bits of p
-//!         1  row of the grid      5  offset                   7  elements of a part
-//!         2  kept axes            8..  extent and step of each kept axis, the innermost first, then of each reduced
-//!         3  reduced axes
-//! ```
-//!
 //! A sum of floats is kept in two floats, so it is rounded about once. A thread reduces few elements, a workgroup many.
 //! With still more, workgroups reduce parts of them to accumulators, and a second dispatch joins these. Ops with two
 //! passes over the elements do so for each pass.
@@ -19,10 +12,17 @@ use crate::error::Result;
 use crate::layout::{Layout, merge_some_axes};
 use crate::ops::ReduceOp;
 
-use super::super::shader::{GROUP, Module, Source, Store, WORDS};
-use super::{Plan, Words, grid_of, groups_of, step, word};
+use super::super::shader::{GROUP, Module, Source, Store};
+use super::words::{GridWords, axes_of, words};
+use super::{Plan, check_positions, grid_of, groups_of, word};
 pub use text::Kind;
 use text::{Text, kind_of};
+
+words! {
+    /// `elements` are those of a result, `part` those of a part. `parameter` is `ddof` or the bits of p. The axes are the
+    /// `kept` ones, then the `reduced` ones.
+    ReduceWords { kept: u32, reduced: u32, elements: u32, from_x: u32, parameter: u32, part: u32, }
+}
 
 /// Elements of a result for which a workgroup, rather than a thread, computes it.
 const GROUPED_FROM: usize = 128;
@@ -87,7 +87,7 @@ impl Reduction {
         let Text { kind, start, add, join, finish, .. } = Text::of(self.kind, self.store);
         let (x, y) = (self.store.working(), self.result().working());
         source.math();
-        source.add(include_str!("../shaders/reduce_steps.wgsl"));
+        source.add(shader!("reduce_steps"));
         source.add(&format!("alias Total = {kind};"));
         source.add(&format!("fn start() -> Total {{ return {start}; }}"));
         source.add(&format!("fn add(s: Total, x: {x}) -> Total {{ return {add}; }}"));
@@ -101,17 +101,17 @@ impl Reduction {
         let text = Text::of(kind, store);
         let mut source = self.bindings(&text);
         source.math();
-        source.add(include_str!("../shaders/logarithm_pair.wgsl"));
-        source.add(include_str!("../shaders/reduce_steps.wgsl"));
-        source
-            .add("fn part_count() -> u32 { return (p.words[4] + p.words[7] - 1u) / p.words[7]; }");
+        source.add(shader!("logarithm_pair"));
+        source.add(shader!("reduce_steps"));
+        source.add(shader!("reduce_finish"));
+        source.add("fn part_count() -> u32 { return (p.elements + p.part - 1u) / p.part; }");
         source.add("struct Best { value: A, index: u32 }");
         source.add("fn better(s: Best, t: Best, is_better: bool) -> Best {");
         source.add("    if is_better { return t; }\n    return s;\n}");
         let calls = self.add_passes(&mut source, &text);
         let mut write_accumulator = |pass: &str| {
             let write = format!("{calls}    if thread == 0u {{ y_data[i] = {pass}_pass; }}");
-            source.each_group([0, 1], "i", &write);
+            source.each_group("i", &write);
         };
         let suffix = match stage {
             Stage::Parts(Pass::First) | Stage::Joined(Pass::First) => {
@@ -140,16 +140,17 @@ impl Reduction {
             let [kind, ..] = text.pass(pass).expect("`plans` uses only passes of the op");
             kind
         };
+        let fields = [GridWords::FIELDS, ReduceWords::FIELDS];
         let mut source = match self.stage {
             Stage::Joined(pass) => {
-                let mut source = Source::new(&[]);
+                let mut source = Source::new(&fields, &[]);
                 source.bind("parts_data", "read", accumulator(pass));
                 source.add(&format!("alias A = {};", self.store.working()));
                 source
             }
             _ => {
-                let mut source = Source::new(&[self.store]);
-                source.add(include_str!("../shaders/reduce.wgsl"));
+                let mut source = Source::new(&fields, &[self.store]);
+                source.add(shader!("reduce"));
                 source
             }
         };
@@ -220,14 +221,14 @@ impl Reduction {
                 let mut text = "var value = vec4(0u);\n".to_owned();
                 for (k, name) in ["x", "y", "z", "w"].iter().enumerate() {
                     text.push_str(&format!(
-                        "    value.{name} = result(min(4u * i + {k}u, p.words[0] - 1u), thread);\n    \
+                        "    value.{name} = result(min(4u * i + {k}u, p.count - 1u), thread);\n    \
                          workgroupBarrier();\n"
                     ));
                 }
                 text + "    if thread == 0u { write_y(i, value); }"
             }
         };
-        source.each_group([0, 1], &format!("{n}u * i"), &write);
+        source.each_group(&format!("{n}u * i"), &write);
     }
 
     /// Adds the function `name`, which gives every thread the accumulator of a pass for result or part `i`.
@@ -243,12 +244,12 @@ impl Reduction {
         // The position of element 0, the range of elements, and the statement for each.
         let (base, from, end, each) = match self.stage {
             Stage::Threads | Stage::Groups => {
-                ("base(i)", "0u", "p.words[4]", format!("let x = element(at, j); s = {add};"))
+                ("base(i)", "0u", "p.elements", format!("let x = element(at, j); s = {add};"))
             }
             Stage::Parts(_) => (
                 "base(i / part_count())",
-                "(i % part_count()) * p.words[7]",
-                "min(from_j + p.words[7], p.words[4])",
+                "(i % part_count()) * p.part",
+                "min(from_j + p.part, p.elements)",
                 format!("let x = element(at, j); s = {add};"),
             ),
             Stage::Joined(_) => (
@@ -303,24 +304,17 @@ impl Reduction {
         let part = part_of(count);
         let parts = results.saturating_mul(count.div_ceil(part));
         let (kind, parameter) = kind_of(op);
-        word(name, shape, x.extent(name)?.map_or(0, |(_, last)| last))?;
-        let mut words = Words::from_slice(&[
-            0,
-            0,
-            outer.dims().len() as u32,
-            inner.dims().len() as u32,
-            word(name, shape, count)?,
-            word(name, shape, x.offset())?,
+        check_positions(name, x)?;
+        let fields = ReduceWords {
+            kept: outer.dims().len() as u32,
+            reduced: inner.dims().len() as u32,
+            elements: word(name, shape, count)?,
+            from_x: word(name, shape, x.offset())?,
             parameter,
-            word(name, shape, part)?,
-        ]);
-        for nest in [&outer, &inner] {
-            for axis in (0..nest.dims().len()).rev() {
-                words.push(word(name, shape, nest.dims()[axis])?);
-                words.push(step(name, shape, nest.strides(0)[axis])?);
-            }
-        }
-        words.resize(WORDS, 0);
+            part: word(name, shape, part)?,
+        };
+        let mut axes = axes_of(name, shape, &outer, 1)?;
+        axes.extend(axes_of(name, shape, &inner, 1)?);
         let has_first = Text::of(kind, store).first.is_some();
         let both: &[Pass] = if has_first { &[Pass::First, Pass::Last] } else { &[Pass::Last] };
         let stages: SmallVec<[Stage; 4]> = match count {
@@ -337,13 +331,11 @@ impl Reduction {
                 _ => kernel.result().per_thread(),
             };
             let many = if let Stage::Parts(_) = stage { parts } else { results };
-            let (grid, row) = match stage {
+            let grid = match stage {
                 Stage::Threads => grid_of(many.div_ceil(per_thread)),
                 _ => groups_of(many.div_ceil(per_thread)),
             };
-            let mut words = words.clone();
-            (words[0], words[1]) = (word(name, shape, many)?, row);
-            Ok(Plan { kernel, words, grid })
+            Plan::new(kernel, (name, shape), many, grid, &[&fields], &axes)
         });
         plans.collect()
     }

@@ -1,15 +1,18 @@
 //! Fused ops of contiguous rows. A workgroup computes one row.
-//!
-//! ```text
-//! words   0  elements of a row       2  flags: 1 weight, 2 bias, 4 an index is ignored
-//!         1  bits of ε               3  workgroups in a row of the grid        4  rows        5, 6  the ignored index
-//! ```
 
 use crate::error::Result;
 use crate::shape::Shape;
 
-use super::super::shader::{Module, Source, Store, WORDS};
-use super::{Plan, Words, groups_of, word};
+use super::super::shader::{Module, Source, Store};
+use super::words::{GridWords, words};
+use super::{Plan, groups_of, word};
+
+words! {
+    /// A row has `n` elements. `epsilon` is ε or the label smoothing; the other words are flags and the ignored index.
+    RowWords {
+        n: u32, epsilon: f32, has_weight: u32, has_bias: u32, has_ignored: u32, ignored_low: u32, ignored_high: u32,
+    }
+}
 
 /// A fused op, with the store of its floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,16 +27,13 @@ pub enum Rows {
     Dot { store: Store },
 }
 
-/// Parameters that the words of a kernel hold besides the rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Parameters {
-    pub epsilon: f64,
-    /// True if there is a weight.
-    pub has_weight: bool,
-    /// True if there is a bias.
-    pub has_bias: bool,
-    /// Rows with this target are ignored.
-    pub ignore_index: Option<i64>,
+impl RowWords {
+    /// Sets the target that is ignored.
+    pub fn ignore(&mut self, target: Option<i64>) {
+        let ignored = target.unwrap_or(0);
+        self.has_ignored = target.is_some().into();
+        (self.ignored_low, self.ignored_high) = (ignored as u32, (ignored >> 32) as u32);
+    }
 }
 
 impl Rows {
@@ -45,11 +45,11 @@ impl Rows {
     /// Returns the kernel's text.
     pub fn module(self) -> Module {
         let (name, store, text) = self.operation();
-        let mut source = Source::new(&[store]);
+        let mut source = Source::new(&[GridWords::FIELDS, RowWords::FIELDS], &[store]);
         self.bind(&mut source, store);
         source.math();
-        source.add(include_str!("../shaders/logarithm_pair.wgsl"));
-        source.add(include_str!("../shaders/rows.wgsl"));
+        source.add(shader!("logarithm_pair"));
+        source.add(shader!("rows"));
         let flag = match self {
             Rows::Softmax { log, .. } | Rows::SoftmaxGrad { log, .. } => Some(("LOG", log)),
             Rows::Norm { is_centered, .. } | Rows::NormGrad { is_centered, .. } => {
@@ -65,7 +65,7 @@ impl Rows {
             source.add("fn write_mean(i: u32, x: f32) {}");
         }
         source.add(text);
-        source.each_group([4, 3], "i", "row(i, thread);");
+        source.each_group("i", "row(i, thread);");
         let (flag, value) = flag.unwrap_or(("", false));
         source.finish(format!("{name}_{}_{flag}{value}", store.name()).to_lowercase())
     }
@@ -73,23 +73,15 @@ impl Rows {
     /// Name, store and text of the op.
     fn operation(self) -> (&'static str, Store, &'static str) {
         match self {
-            Rows::Softmax { store, .. } => {
-                ("softmax", store, include_str!("../shaders/softmax.wgsl"))
-            }
-            Rows::SoftmaxGrad { store, .. } => {
-                ("softmax_grad", store, include_str!("../shaders/softmax_grad.wgsl"))
-            }
-            Rows::Norm { store, .. } => ("norm", store, include_str!("../shaders/norm.wgsl")),
-            Rows::NormGrad { store, .. } => {
-                ("norm_grad", store, include_str!("../shaders/norm_grad.wgsl"))
-            }
-            Rows::CrossEntropy { store } => {
-                ("cross_entropy", store, include_str!("../shaders/cross_entropy.wgsl"))
-            }
+            Rows::Softmax { store, .. } => ("softmax", store, shader!("softmax")),
+            Rows::SoftmaxGrad { store, .. } => ("softmax_grad", store, shader!("softmax_grad")),
+            Rows::Norm { store, .. } => ("norm", store, shader!("norm")),
+            Rows::NormGrad { store, .. } => ("norm_grad", store, shader!("norm_grad")),
+            Rows::CrossEntropy { store } => ("cross_entropy", store, shader!("cross_entropy")),
             Rows::CrossEntropyGrad { store } => {
-                ("cross_entropy_grad", store, include_str!("../shaders/cross_entropy_grad.wgsl"))
+                ("cross_entropy_grad", store, shader!("cross_entropy_grad"))
             }
-            Rows::Dot { store } => ("dot", store, include_str!("../shaders/dot.wgsl")),
+            Rows::Dot { store } => ("dot", store, shader!("dot")),
         }
     }
 
@@ -119,7 +111,7 @@ impl Rows {
         if matches!(self, Rows::CrossEntropy { .. } | Rows::CrossEntropyGrad { .. }) {
             source.add(
                 "fn ignored(i: u32) -> bool {\n    let x = target_of_data[i];\n    \
-                 return (p.words[2] & 4u) != 0u && x.x == p.words[5] && x.y == p.words[6];\n}",
+                 return p.has_ignored != 0u && x.x == p.ignored_low && x.y == p.ignored_high;\n}",
             );
         }
         source.result("y", store);
@@ -141,7 +133,7 @@ impl Rows {
         }
     }
 
-    /// Returns the dispatch for `rows` rows of `n` elements.
+    /// Returns the dispatch for `rows` rows of `n` elements, with the other words in `words`.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) if a position does not fit a word.
@@ -150,24 +142,10 @@ impl Rows {
         op: &'static str,
         shape: &Shape,
         [rows, n]: [usize; 2],
-        parameters: Parameters,
+        words: RowWords,
     ) -> Result<Plan<Rows>> {
         word(op, shape, rows.saturating_mul(n))?;
-        let (grid, across) = groups_of(rows);
-        let ignored = parameters.ignore_index.unwrap_or(0);
-        let flags = u32::from(parameters.has_weight)
-            | u32::from(parameters.has_bias) << 1
-            | u32::from(parameters.ignore_index.is_some()) << 2;
-        let mut words = Words::from_slice(&[
-            word(op, shape, n)?,
-            (parameters.epsilon as f32).to_bits(),
-            flags,
-            across,
-            word(op, shape, rows)?,
-            ignored as u32,
-            (ignored >> 32) as u32,
-        ]);
-        words.resize(WORDS, 0);
-        Ok(Plan { kernel: self, words, grid })
+        let words = RowWords { n: word(op, shape, n)?, ..words };
+        Plan::new(self, (op, shape), rows, groups_of(rows), &[&words], &[])
     }
 }

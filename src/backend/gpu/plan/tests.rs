@@ -94,15 +94,16 @@ fn elementwise_operands_are_read_at_their_positions() {
         let other = Layout::contiguous(*layout.shape());
         let function = Function::Binary(BinaryOp::Add, Store::F32);
         let operands = [Operand::Tensor(&layout), Operand::Tensor(&other)];
-        let Some(Plan { words, .. }) = function.plan(OP, layout.shape(), &operands).unwrap() else {
+        let Some(Plan { words, .. }) = function.plan(OP, layout.shape(), &operands, None).unwrap()
+        else {
             continue;
         };
         assert_eq!(words[0] as usize, layout.numel());
         for i in some(layout.numel(), &mut rng) {
             for (k, layout) in [&layout, &other].into_iter().enumerate() {
                 let at = match words[2] {
-                    0 => (words[8 + k] + i) as usize,
-                    axes => position(&words, words[8 + k], 11, axes, 3, k, i),
+                    0 => (words[7 + k] + i) as usize,
+                    axes => position(&words, words[7 + k], 10, axes, 3, k, i),
                 };
                 assert_eq!(at, layout.position_of(i as usize), "{layout:?}, element {i}");
             }
@@ -162,7 +163,7 @@ fn copies_gathers_and_scans_go_to_their_positions() {
         let shape = layout.shape();
         let axis = rng.below(shape.ndim() as u64) as usize;
         let whole = Layout::contiguous(*shape);
-        let words = index::place(OP, Store::F32, &layout, &whole).unwrap().words;
+        let words = index::copy_into(OP, Store::F32, &layout, &whole).unwrap().words;
         for i in some(layout.numel(), &mut rng) {
             let from = position(&words, words[3], 5, words[2], 3, 0, i);
             let to = position(&words, words[4], 5, words[2], 3, 1, i);
@@ -230,11 +231,12 @@ fn products_read_their_matrices() {
             let [i, j] = [m, k].map(|n| rng.below(n as u64) as u32);
             let mut index = digits(&layout.dims()[..row], matrix as usize);
             index.extend([i as usize, j as usize]);
-            let a = position(words, words[4], 11, words[10], 3, 0, matrix) as u32;
-            let a = a.wrapping_add(i.wrapping_mul(words[6])).wrapping_add(j.wrapping_mul(words[7]));
+            let a = position(words, words[5], 12, words[11], 3, 0, matrix) as u32;
+            let a = a.wrapping_add(i.wrapping_mul(words[7])).wrapping_add(j.wrapping_mul(words[8]));
             assert_eq!(a as usize, layout.position(&index), "{layout:?}");
-            let b = position(words, words[5], 11, words[10], 3, 1, matrix) as u32;
-            let b = b.wrapping_add(j.wrapping_mul(words[8])).wrapping_add(i.wrapping_mul(words[9]));
+            let b = position(words, words[6], 12, words[11], 3, 1, matrix) as u32;
+            let b =
+                b.wrapping_add(j.wrapping_mul(words[9])).wrapping_add(i.wrapping_mul(words[10]));
             assert_eq!(b as usize, layout.position(&index), "{layout:?}");
         }
     }
@@ -248,10 +250,10 @@ fn larger_tensors_are_an_error() {
     let repeated = one.broadcast_to(OP, &shape).unwrap();
     let function = Function::Copy(Store::U8);
     let overflows = |found: Option<Error>| matches!(found, Some(Error::Overflow { .. }));
-    let plan = function.plan(OP, &shape, &[Operand::Tensor(&repeated)]);
+    let plan = function.plan(OP, &shape, &[Operand::Tensor(&repeated)], None);
     assert!(overflows(plan.err()));
     assert!(overflows(Reduction::plans(ReduceOp::Sum, Store::F32, &repeated, &[]).err()));
-    assert!(overflows(index::place(OP, Store::F32, &repeated, &repeated).err()));
+    assert!(overflows(index::copy_into(OP, Store::F32, &repeated, &repeated).err()));
     assert!(overflows(index::scan(ScanOp::Sum, Store::F32, &Layout::contiguous(shape), 0).err()));
     assert!(overflows(Product::plans(Store::F32, &repeated, &repeated).err()));
 }

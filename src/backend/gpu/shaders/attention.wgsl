@@ -1,12 +1,12 @@
 // Computes one query: the running maximum m of its scores, the sum of the weights and the weighted sum of the values,
 // both relative to m (Milakov and Gimelshein 2018).
 fn row(r: u32, thread: u32) {
-    let depth = p.words[8];
-    let width = p.words[11];
-    let batch = r / p.words[2];
-    let i = r % p.words[2];
+    let depth = p.depth;
+    let width = p.width;
+    let batch = r / p.queries;
+    let i = r % p.queries;
     let seen = keys_seen(i);
-    let threads = p.words[18];
+    let threads = p.width_threads;
     let column = thread % threads;
     for (var k = thread; k < depth; k += 256u) { first_row[k] = a(r * depth + k); }
     var m = -infinity();
@@ -17,7 +17,7 @@ fn row(r: u32, thread: u32) {
         let j = first + thread;
         var x = -infinity();
         if j < seen {
-            let start = (batch * p.words[3] + j) * depth;
+            let start = (batch * p.keys + j) * depth;
             var product = 0.0;
             for (var k = 0u; k < depth; k++) { product += first_row[k] * b(start + k); }
             x = score(product, batch, i, j);
@@ -35,7 +35,7 @@ fn row(r: u32, thread: u32) {
             if at >= width { break; }
             var total = sums[e] * factor;
             for (var k = thread / threads; k < count; k += 256u / threads) {
-                total += weights[0][k] * c((batch * p.words[3] + first + k) * width + at);
+                total += weights[0][k] * c((batch * p.keys + first + k) * width + at);
             }
             sums[e] = total;
         }

@@ -1,13 +1,13 @@
 // Computes the gradient of one query. Let w be the weight of a key k with value v, g the upstream gradient and d the
 // inner product of g and the result. The gradient of the score is w (g v - d), that of the query Σ w (g v - d) k.
 fn row(r: u32, thread: u32) {
-    let depth = p.words[8];
-    let width = p.words[11];
-    let rows = p.words[0];
-    let batch = r / p.words[2];
-    let i = r % p.words[2];
+    let depth = p.depth;
+    let width = p.width;
+    let rows = p.count;
+    let batch = r / p.queries;
+    let i = r % p.queries;
     let seen = keys_seen(i);
-    let threads = p.words[19];
+    let threads = p.depth_threads;
     let column = thread % threads;
     for (var k = thread; k < depth; k += 256u) { first_row[k] = a(r * depth + k); }
     for (var k = thread; k < width; k += 256u) { second_row[k] = g(r * width + k); }
@@ -20,13 +20,13 @@ fn row(r: u32, thread: u32) {
         let j = first + thread;
         var slope = 0.0;
         if j < seen {
-            let key = batch * p.words[3] + j;
+            let key = batch * p.keys + j;
             var product = 0.0;
             for (var k = 0u; k < depth; k++) { product += first_row[k] * b(key * depth + k); }
             var upstream = 0.0;
             for (var k = 0u; k < width; k++) { upstream += second_row[k] * c(key * width + k); }
             let weight = weight_of(score(product, batch, i, j), m) * inverse;
-            slope = weight * (upstream * kept(batch, i, j) - d) * bitcast<f32>(p.words[12]);
+            slope = weight * (upstream * kept(batch, i, j) - d) * p.scale;
         }
         weights[0][thread] = slope;
         workgroupBarrier();
@@ -35,7 +35,7 @@ fn row(r: u32, thread: u32) {
             let at = column + e * threads;
             if at >= depth { break; }
             for (var k = thread / threads; k < count; k += 256u / threads) {
-                sums[e] += weights[0][k] * b((batch * p.words[3] + first + k) * depth + at);
+                sums[e] += weights[0][k] * b((batch * p.keys + first + k) * depth + at);
             }
         }
     }

@@ -6,16 +6,16 @@ var<workgroup> weights: array<array<f32, 256>, 2>;
 
 // The score of query i and key j with this inner product; -infinity if the query does not see the key.
 fn score(product: f32, batch: u32, i: u32, j: u32) -> f32 {
-    if p.words[13] != 0u && j + p.words[2] > i + p.words[3] { return -infinity(); }
-    let at = p.words[14] + batch * p.words[15] + i * p.words[16] + j * p.words[17];
-    return masked(product * bitcast<f32>(p.words[12]), at);
+    if p.causal != 0u && j + p.queries > i + p.keys { return -infinity(); }
+    let at = p.from_mask + batch * p.mask_batch + i * p.mask_query + j * p.mask_key;
+    return masked(product * p.scale, at);
 }
 
 // The factor of dropout for a weight.
 fn kept(batch: u32, i: u32, j: u32) -> f32 {
     if !DROPS { return 1.0; }
-    let number = (batch * p.words[2] + i) * p.words[3] + j;
-    return select(bitcast<f32>(p.words[10]), 0.0, random_word(number) < p.words[9]);
+    let number = (batch * p.queries + i) * p.keys + j;
+    return select(p.kept_scale, 0.0, random_word(number) < p.dropped_below);
 }
 
 // e^(x - m); 0 for a key that is not seen.
@@ -26,16 +26,16 @@ fn weight_of(x: f32, m: f32) -> f32 {
 
 // Number of keys that query i may see.
 fn keys_seen(i: u32) -> u32 {
-    let all = p.words[3];
-    if p.words[13] == 0u { return all; }
+    let all = p.keys;
+    if p.causal == 0u { return all; }
     let last = i + all + 1u;
-    return min(select(last - p.words[2], 0u, last < p.words[2]), all);
+    return min(select(last - p.queries, 0u, last < p.queries), all);
 }
 
 // The first query that may see key j.
 fn first_to_see(j: u32) -> u32 {
-    let past = j + p.words[2];
-    return select(0u, past - min(past, p.words[3]), p.words[13] != 0u);
+    let past = j + p.queries;
+    return select(0u, past - min(past, p.keys), p.causal != 0u);
 }
 
 // For each thread t < width, the sum of x over the threads t, t + width, t + 2 width, …

@@ -5,12 +5,12 @@ var<private> from_images: u32;
 var<private> first_filter: u32;
 
 fn begin(matrix: u32) {
-    first_filter = (matrix % p.words[4]) * p.words[6];
-    from_filters = first_filter * p.words[2];
-    from_images = matrix * p.words[5] * volume(image());
+    first_filter = (matrix % p.groups) * p.outputs;
+    from_filters = first_filter * p.depth;
+    from_images = matrix * p.inputs * volume(image());
 }
 
-fn left(row: u32, k: u32) -> f32 { return a(from_filters + row * p.words[2] + k); }
+fn left(row: u32, k: u32) -> f32 { return a(from_filters + row * p.depth + k); }
 
 fn right(k: u32, column: u32) -> f32 {
     let taps = volume(extents());
@@ -24,6 +24,6 @@ fn right_runs_down() -> bool { return false; }
 
 fn put(matrix: u32, row: u32, column: u32, x: f32) {
     var sum = x;
-    if p.words[25] != 0u { sum += c(first_filter + row); }
-    write_y((matrix * p.words[0] + row) * p.words[1] + column, activation(sum));
+    if p.has_bias != 0u { sum += c(first_filter + row); }
+    write_y((matrix * p.m + row) * p.n + column, activation(sum));
 }

@@ -4,13 +4,13 @@ var<private> from_filters: u32;
 var<private> from_windows: u32;
 
 fn begin(matrix: u32) {
-    from_filters = (matrix % p.words[4]) * p.words[6] * p.words[5] * volume(extents());
-    from_windows = matrix * p.words[6] * volume(windows());
+    from_filters = (matrix % p.groups) * p.outputs * p.inputs * volume(extents());
+    from_windows = matrix * p.outputs * volume(windows());
 }
 
 fn left(row: u32, k: u32) -> f32 {
     let taps = volume(extents());
-    return a(from_filters + ((k / taps) * p.words[5] + row) * taps + k % taps);
+    return a(from_filters + ((k / taps) * p.inputs + row) * taps + k % taps);
 }
 
 fn window_at(k: u32, column: u32) -> vec3<u32> {
@@ -31,9 +31,9 @@ fn put(matrix: u32, row: u32, column: u32, x: f32) {
     if is_nan(sum) {
         // An infinite filter times the 0 of a missing window is NaN: compute the sum again without missing windows.
         sum = 0.0;
-        for (var k = 0u; k < p.words[2]; k++) {
+        for (var k = 0u; k < p.depth; k++) {
             if is_window(window_at(k, column)) { sum += left(row, k) * right(k, column); }
         }
     }
-    write_y((matrix * p.words[0] + row) * p.words[1] + column, sum);
+    write_y((matrix * p.m + row) * p.n + column, sum);
 }

@@ -1,11 +1,11 @@
 // a: logits, `target_of`: classes. Writes the loss, the largest logit and Σ e^(x - largest) - 1 of each row.
 fn row(i: u32, thread: u32) {
-    let n = p.words[0];
+    let n = p.n;
     let start = i * n;
     let class_ = target_of(i);
     let is_ignored = ignored(i);
     if !is_ignored && class_ >= n && thread == 0u { fault(i); }
-    let m = best_of_row(start, thread);
+    let m = best_of_row(start, p.n, thread);
     var rest = vec2(0.0);
     var sum = vec2(0.0);
     for (var j = thread; j < n; j += 256u) {
@@ -20,7 +20,7 @@ fn row(i: u32, thread: u32) {
     if thread != 0u { return; }
     var loss = 0.0;
     if !is_ignored {
-        let epsilon = bitcast<f32>(p.words[1]);
+        let epsilon = p.epsilon;
         let log = logarithm_pair(sum_of(vec2(1.0, 0.0), rest));
         let x = a(start + min(class_, n - 1u));
         var low = product_of(vec2(1.0 - epsilon, 0.0), vec2(x, 0.0));

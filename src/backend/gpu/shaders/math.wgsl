@@ -5,12 +5,12 @@
 const LN_2: f32 = 0.6931471805599453;
 const INFINITY_BITS: u32 = 0x7f800000u;
 
-// WGSL has no infinite or NaN constants. `p.words[0] & 0u` is 0, and makes these run-time values.
-fn infinity() -> f32 { return bitcast<f32>(INFINITY_BITS | (p.words[0] & 0u)); }
-fn nan() -> f32 { return bitcast<f32>(0x7fc00000u | (p.words[0] & 0u)); }
+// WGSL has no infinite or NaN constants. `p.zero` is 0, and makes these run-time values.
+fn infinity() -> f32 { return bitcast<f32>(INFINITY_BITS | p.zero); }
+fn nan() -> f32 { return bitcast<f32>(0x7fc00000u | p.zero); }
 
 // Returns x, hidden from the optimizer. Many compilers simplify `(a + b) - a` to `b`, without its rounding.
-fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ p.words[ZERO]); }
+fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ p.zero); }
 
 // Bit tests, because drivers may assume that no value is NaN and that `x != x` is false.
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > INFINITY_BITS; }

@@ -1,7 +1,7 @@
 // a: the upstream gradient g, b: x, c: weight, d: 1 / deviation or 1 / rms. Writes the normalized x, z, and the
 // gradient of x: (h - mean(h) - z mean(h z)) / deviation, with h = g weight.
 fn row(i: u32, thread: u32) {
-    let n = p.words[0];
+    let n = p.n;
     let start = i * n;
     let reciprocal = d(i);
     var mean = vec2(0.0);
@@ -13,7 +13,7 @@ fn row(i: u32, thread: u32) {
     var product = vec2(0.0);
     for (var j = thread; j < n; j += 256u) {
         var h = a(start + j);
-        if (p.words[2] & 1u) != 0u { h *= c(j); }
+        if p.has_weight != 0u { h *= c(j); }
         let z = sum_of(vec2(b(start + j), 0.0), -mean).x * reciprocal;
         write_z(start + j, z);
         sum = sum_of(sum, vec2(h, 0.0));
@@ -23,7 +23,7 @@ fn row(i: u32, thread: u32) {
     product = quotient_of(total_pair(product, thread), f32(n));
     for (var j = thread; j < n; j += 256u) {
         var h = a(start + j);
-        if (p.words[2] & 1u) != 0u { h *= c(j); }
+        if p.has_weight != 0u { h *= c(j); }
         let z = sum_of(vec2(b(start + j), 0.0), -mean).x * reciprocal;
         write_y(start + j, (h - sum.x - z * product.x) * reciprocal);
     }

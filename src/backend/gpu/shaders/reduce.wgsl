@@ -2,12 +2,12 @@
 
 // Position of the first element of result i.
 fn base(i: u32) -> u32 {
-    var at = p.words[5];
+    var at = p.from_x;
     var rest = i;
-    for (var k = 0u; k < p.words[2]; k++) {
-        let axis = 8u + 2u * k;
-        at += (rest % p.words[axis]) * p.words[axis + 1u];
-        rest /= p.words[axis];
+    for (var k = 0u; k < p.kept; k++) {
+        let axis = 2u * k;
+        at += (rest % p.axes[axis]) * p.axes[axis + 1u];
+        rest /= p.axes[axis];
     }
     return at;
 }
@@ -16,10 +16,10 @@ fn base(i: u32) -> u32 {
 fn element(start: u32, j: u32) -> A {
     var at = start;
     var rest = j;
-    for (var k = p.words[2]; k < p.words[2] + p.words[3]; k++) {
-        let axis = 8u + 2u * k;
-        at += (rest % p.words[axis]) * p.words[axis + 1u];
-        rest /= p.words[axis];
+    for (var k = p.kept; k < p.kept + p.reduced; k++) {
+        let axis = 2u * k;
+        at += (rest % p.axes[axis]) * p.axes[axis + 1u];
+        rest /= p.axes[axis];
     }
     return a(at);
 }

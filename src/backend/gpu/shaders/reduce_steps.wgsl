@@ -11,29 +11,12 @@ fn smaller(x: f32, y: f32) -> f32 {
     return x;
 }
 
-// The magnitude that dominates a p-norm: the smaller one for negative p.
-fn further(x: f32, y: f32) -> f32 {
-    if bitcast<f32>(p.words[6]) < 0.0 { return smaller(x, y); }
-    return larger(x, y);
-}
-
 fn square_of(x: vec2<f32>) -> vec2<f32> { return product_of(x, x); }
-fn mean_of(sum: vec2<f32>) -> vec2<f32> { return quotient_of(sum, f32(p.words[4])); }
-
-// The number of elements minus ddof, at least 0.
-fn degrees() -> f32 { return f32(max(p.words[4], p.words[6]) - p.words[6]); }
 
 // The divisor of the magnitudes: the extreme magnitude, or 1 if that is 0, infinite or NaN.
 fn scale_of(extreme: f32) -> f32 {
     if extreme == 0.0 || is_infinite(extreme) || is_nan(extreme) { return 1.0; }
     return extreme;
-}
-
-// The norm, or the extreme magnitude if that is 0, infinite or NaN and so determines the norm.
-fn edge_or(extreme: f32, norm: f32) -> f32 {
-    if p.words[4] == 0u { return norm; }
-    if extreme == 0.0 || is_infinite(extreme) || is_nan(extreme) { return extreme; }
-    return norm;
 }
 
 fn finite_or_0(x: f32) -> f32 {

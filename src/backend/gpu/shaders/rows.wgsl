@@ -1,4 +1,4 @@
-// Kernels of rows. A workgroup computes a row of `p.words[0]` elements, and thread t reads elements t, t + 256, …
+// Kernels of rows. A workgroup computes a row of `p.n` elements, and thread t reads elements t, t + 256, …
 var<workgroup> row_parts: array<vec2<f32>, 256>;
 
 // The sum of `part` over all threads.
@@ -30,11 +30,11 @@ fn best(value: f32, index: f32, thread: u32) -> vec2<f32> {
     return row_parts[0];
 }
 
-// The largest value and its index in the row of `a` that begins at `start`.
-fn best_of_row(start: u32, thread: u32) -> vec2<f32> {
+// The largest value and its index in the row of n elements of `a` that begins at `start`.
+fn best_of_row(start: u32, n: u32, thread: u32) -> vec2<f32> {
     var value = -infinity();
     var index = 4294967040.0;
-    for (var j = thread; j < p.words[0]; j += 256u) {
+    for (var j = thread; j < n; j += 256u) {
         let x = a(start + j);
         if x > value || (is_nan(x) && !is_nan(value)) || index == 4294967040.0 {
             value = x;

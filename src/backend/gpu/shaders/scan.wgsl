@@ -8,23 +8,23 @@ fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_index) number: u32,
 ) {
-    var i = group.x + group.y * p.words[1];
+    var i = group.x + group.y * p.across;
     var thread = number;
     if THREADS == 1u {
         i = i * 256u + number;
         thread = 0u;
     }
-    let is_part = i < p.words[0];
-    let parts = (p.words[3] + p.words[7] - 1u) / p.words[7];
+    let is_part = i < p.count;
+    let parts = (p.entries + p.part - 1u) / p.part;
     let line = i / parts;
-    let begin = (i % parts) * p.words[7];
-    let n = min(p.words[7], p.words[3] - begin);
-    var at = vec2(p.words[6], 0u);
+    let begin = (i % parts) * p.part;
+    let n = min(p.part, p.entries - begin);
+    var at = vec2(p.from_x, 0u);
     var rest = line;
-    for (var k = 0u; k < p.words[2]; k++) {
-        let axis = 8u + 3u * k;
-        at += (rest % p.words[axis]) * vec2(p.words[axis + 1u], p.words[axis + 2u]);
-        rest /= p.words[axis];
+    for (var k = 0u; k < p.rank; k++) {
+        let axis = 3u * k;
+        at += (rest % p.axes[axis]) * vec2(p.axes[axis + 1u], p.axes[axis + 2u]);
+        rest /= p.axes[axis];
     }
     let size = (n + THREADS - 1u) / THREADS;
     let first = begin + min(thread * size, n);
@@ -33,7 +33,7 @@ fn main(
     if THREADS > 1u {
         let all = s;
         s = start();
-        for (var j = first; j < end; j++) { s = add(s, a(at.x + j * p.words[4])); }
+        for (var j = first; j < end; j++) { s = add(s, a(at.x + j * p.step_x)); }
         totals[thread] = s;
         workgroupBarrier();
         if thread == 0u {
@@ -48,7 +48,7 @@ fn main(
         s = totals[thread];
     }
     for (var j = first; j < end; j++) {
-        s = add(s, a(at.x + j * p.words[4]));
-        write_y(at.y + j * p.words[5], finish(s));
+        s = add(s, a(at.x + j * p.step_x));
+        write_y(at.y + j * p.step_y, finish(s));
     }
 }

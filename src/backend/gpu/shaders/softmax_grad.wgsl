@@ -1,8 +1,8 @@
 // a: the upstream gradient, b: y.
 fn row(i: u32, thread: u32) {
-    let start = i * p.words[0];
+    let start = i * p.n;
     var sum = vec2(0.0);
-    for (var j = thread; j < p.words[0]; j += 256u) {
+    for (var j = thread; j < p.n; j += 256u) {
         let g = vec2(a(start + j), 0.0);
         if LOG {
             sum = sum_of(sum, g);
@@ -11,7 +11,7 @@ fn row(i: u32, thread: u32) {
         }
     }
     sum = total_pair(sum, thread);
-    for (var j = thread; j < p.words[0]; j += 256u) {
+    for (var j = thread; j < p.n; j += 256u) {
         let g = a(start + j);
         let y = b(start + j);
         write_y(start + j, select(y * ((g - sum.x) - sum.y), g - exponential(y) * sum.x, LOG));

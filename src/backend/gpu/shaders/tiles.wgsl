@@ -17,11 +17,11 @@ fn main(
     @builtin(local_invocation_id) thread: vec3<u32>,
     @builtin(local_invocation_index) number: u32,
 ) {
-    let m = p.words[0];
-    let n = p.words[1];
-    let depth = p.words[2];
-    let matrix = group.z + p.words[3];
-    let parts = p.words[PARTS];
+    let m = p.m;
+    let n = p.n;
+    let depth = p.depth;
+    let matrix = group.z + p.first;
+    let parts = p.parts;
     begin(matrix / parts);
     // Parts are whole tiles, except the last.
     let size = ((depth + 15u) / 16u + parts - 1u) / parts * 16u;

@@ -1,11 +1,11 @@
 // Windows that slide over images. plan/windows.rs describes the words.
-fn three(at: u32) -> vec3<u32> { return vec3(p.words[at], p.words[at + 1u], p.words[at + 2u]); }
-fn image() -> vec3<u32> { return three(7u); }
-fn extents() -> vec3<u32> { return three(10u); }
-fn windows() -> vec3<u32> { return three(13u); }
-fn stride() -> vec3<u32> { return three(16u); }
-fn dilation() -> vec3<u32> { return three(19u); }
-fn padding() -> vec3<u32> { return three(22u); }
+fn three(at: u32) -> vec3<u32> { return vec3(p.axes[at], p.axes[at + 1u], p.axes[at + 2u]); }
+fn image() -> vec3<u32> { return three(0u); }
+fn extents() -> vec3<u32> { return three(3u); }
+fn windows() -> vec3<u32> { return three(6u); }
+fn stride() -> vec3<u32> { return three(9u); }
+fn dilation() -> vec3<u32> { return three(12u); }
+fn padding() -> vec3<u32> { return three(15u); }
 
 fn volume(x: vec3<u32>) -> u32 { return x.x * x.y * x.z; }
 fn index_of(at: vec3<u32>, all: vec3<u32>) -> u32 { return (at.x * all.y + at.y) * all.z + at.z; }

@@ -7,7 +7,7 @@ use crate::backend::windows::geometry;
 use crate::error::{Error, Result};
 use crate::ops::{Geometry, Sliding};
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 
 pub(super) fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: usize) -> Result<()> {
     if x.rank() == axes + 2 {
@@ -23,20 +23,6 @@ pub(super) fn check_images<B: Backend>(op: &'static str, x: &Tensor<B>, axes: us
         }
     };
     Err(Error::InvalidShape { op, shape: *x.shape(), reason })
-}
-
-pub(super) fn check_groups(op: &'static str, groups: usize, channels: [usize; 2]) -> Result<()> {
-    if groups > 0 && channels.iter().all(|channels| channels % groups == 0) {
-        return Ok(());
-    }
-    let reason = match groups {
-        0 => "expected at least 1 group, got 0".into(),
-        _ => format!(
-            "{groups} groups do not divide {} input and {} output channels",
-            channels[0], channels[1]
-        ),
-    };
-    Err(Error::InvalidArgument { op, reason })
 }
 
 /// Checks that the images have the channels that the filters read.
@@ -158,19 +144,63 @@ impl ConvOptions<2> {
 impl<const N: usize> ConvTransposeOptions<N> {
     /// Checks also that the pixels more at the end are less than the stride or the dilation.
     pub(crate) fn check(&self, op: &'static str, extents: &[usize]) -> Result<()> {
-        let &ConvTransposeOptions { stride, output_padding, dilation, .. } = self;
-        check_steps(op, extents, stride, dilation)?;
-        for (axis, &more) in output_padding.iter().enumerate() {
-            if more > 0 && more >= stride[axis].max(dilation[axis]) {
+        check_steps(op, extents, self.stride, self.dilation)?;
+        for (axis, &more) in self.output_padding.iter().enumerate() {
+            let (stride, dilation) = (self.stride[axis], self.dilation[axis]);
+            if more > 0 && more >= stride.max(dilation) {
                 let reason = format!(
-                    "output_padding {more} of axis {axis} must be less than the stride {} or the \
-                     dilation {}",
-                    stride[axis], dilation[axis]
+                    "output_padding {more} of axis {axis} must be less than the stride {stride} or the dilation \
+                     {dilation}"
                 );
                 return Err(Error::InvalidArgument { op, reason });
             }
         }
         Ok(())
+    }
+
+    /// The windows of the result, which are the pixels of these images.
+    pub(super) fn geometry(
+        &self,
+        op: &'static str,
+        images: &Shape,
+        kernel: &[usize],
+    ) -> Result<Geometry> {
+        self.check(op, kernel)?;
+        let mut all = [Sliding::default(); N];
+        for (axis, along) in all.iter_mut().enumerate() {
+            *along = self.sliding(op, images, axis, kernel[axis])?;
+        }
+        geometry(op, three_axes(&all))
+    }
+
+    fn sliding(
+        &self,
+        op: &'static str,
+        images: &Shape,
+        axis: usize,
+        kernel: usize,
+    ) -> Result<Sliding> {
+        let (stride, dilation) = (self.stride[axis], self.dilation[axis]);
+        let (padding, more) = (self.padding[axis], self.output_padding[axis]);
+        let windows = images.dim(2 + axis);
+        if windows == 0 {
+            let reason = format!("axis {axis} of images of shape {images} has no pixel");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let unpadded = || {
+            let between = (windows - 1).checked_mul(stride)?;
+            between.checked_add(window_extent(kernel, dilation)?)?.checked_add(more)
+        };
+        let unpadded = unpadded().ok_or_else(|| too_long(op, axis, images))?;
+        Shape::from(unpadded).validate(op)?;
+        let image = padding.checked_mul(2).and_then(|both| unpadded.checked_sub(both));
+        let image = image.filter(|&image| image > 0).ok_or_else(|| {
+            let reason = format!(
+                "padding {padding} at both ends of axis {axis} leaves no pixel of the {unpadded} without padding"
+            );
+            Error::InvalidArgument { op, reason }
+        })?;
+        Ok(Sliding { image, kernel, stride, dilation, padding: [padding as isize; 2], windows })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::backend::windows::images_like;
 use crate::error::Result;
 use crate::ops::Geometry;
 use crate::shape::{AxisSet, Shape};
-use crate::tensor::Tensor;
+use crate::tensor::base::Tensor;
 use crate::tensor::fused::windows::adjoint;
 
 /// Defines [`FusedOp::Conv`](crate::ops::FusedOp::Conv), without an activation.

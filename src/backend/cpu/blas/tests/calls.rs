@@ -4,13 +4,13 @@ use std::ffi::c_int;
 
 use cblas_sys::{CBLAS_LAYOUT, CblasColMajor, CblasNoTrans, CblasRowMajor};
 
-use super::{Arrangement, check, operand, values};
+use super::{Arrangement, operand, values};
 use crate::backend::Backend;
 use crate::backend::cpu::CpuBackend;
-use crate::backend::cpu::blas::call::{CANARY, Call, Failure, MAX_INT, Operand, run_batch};
+use crate::backend::cpu::blas::call::{CANARY, Call, Failure, MAX_INT, Operand};
 use crate::backend::cpu::blas::mock::{
-    self, FIRST_OPERANDS, IGNORES_A, IGNORES_B, LAST_TERMS, MAIN_LOOP, NOTHING, NOTHING_WHERE_EVEN,
-    Record, gemm, gemm_batch, gemv, library,
+    self, IGNORES_A, IGNORES_B, LAST_TERMS, MAIN_LOOP, NOTHING, NOTHING_WHERE_EVEN, Record, gemm,
+    gemv, library,
 };
 use crate::backend::cpu::blas::plan::Stored;
 use crate::backend::cpu::blas::provider::Provider;
@@ -24,8 +24,8 @@ const SIDE: usize = MAX_INT + 2;
 /// Extents m, k, n; whether A is transposed; the leading dimensions of A, B and C.
 type Integers = ([usize; 3], bool, [usize; 3]);
 
-/// Computes a product, alone or as a batch; returns the outcome and the recorded calls.
-fn run(integers: Integers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Record>) {
+/// Computes a product; returns the outcome and the recorded calls.
+fn run(integers: Integers) -> (Result<(), Failure>, Vec<Record>) {
     let (shape, transposed, [lda, ldb, ldc]) = integers;
     let (a, b) = (vec![1f32; SIDE * SIDE], vec![1f32; SIDE * SIDE]);
     let mut c = vec![0f32; SIDE * SIDE];
@@ -39,23 +39,14 @@ fn run(integers: Integers, batch: Option<usize>) -> (Result<(), Failure>, Vec<Re
     mock::with(library(), || {
         let library = mock::provider();
         // SAFETY: no extent and no leading dimension exceeds the side of these matrices.
-        library.threads.on_one_thread(|| unsafe {
-            match batch {
-                None => call.run(&library.products),
-                Some(count) => {
-                    let addresses = vec![(call.a.data, call.b.data, call.c); count];
-                    run_batch(&library.products, &call, &addresses)
-                }
-            }
-        })
+        library.threads.on_one_thread(|| unsafe { call.run(&library.products) })
     })
 }
 
 #[track_caller]
-fn assert_refused(integers: Integers, batch: Option<usize>) {
-    let (result, records) = run(integers, batch);
-    let found = (result, records.len());
-    assert_eq!(found, (Err(Failure::Arguments), 0), "{integers:?}, {batch:?}");
+fn assert_refused(integers: Integers) {
+    let (result, records) = run(integers);
+    assert_eq!((result, records.len()), (Err(Failure::Arguments), 0), "{integers:?}");
 }
 
 #[test]
@@ -86,15 +77,10 @@ fn arguments_beyond_the_librarys_integers_are_refused() {
         ([1, 4, 5], false, [MAX_INT, MAX_INT + 1, MAX_INT]),
     ];
     for integers in fits {
-        for batch in [None, Some(1)] {
-            let (result, records) = run(integers, batch);
-            assert_eq!((result, records.len()), (Ok(()), 1), "{integers:?}");
-        }
+        let (result, records) = run(integers);
+        assert_eq!((result, records.len()), (Ok(()), 1), "{integers:?}");
     }
-    beyond.into_iter().for_each(|integers| assert_refused(integers, None));
-    // Only products of matrices are batched.
-    beyond[3..7].iter().for_each(|&integers| assert_refused(integers, Some(1)));
-    assert_refused(fits[0], Some(MAX_INT + 1));
+    beyond.into_iter().for_each(assert_refused);
 }
 
 #[test]
@@ -117,12 +103,7 @@ fn extents_of_zero_and_leading_dimensions_below_the_row_length_are_refused() {
         ([3, 4, 1], false, [4, 1, 0]),
         ([1, 4, 5], true, [0, 5, 5]),
     ];
-    for integers in matrices {
-        assert_refused(integers, None);
-        assert_refused(integers, Some(2));
-    }
-    vectors.into_iter().for_each(|integers| assert_refused(integers, None));
-    assert_refused(([3, 4, 5], false, [4, 5, 5]), Some(0));
+    matrices.into_iter().chain(vectors).for_each(assert_refused);
 }
 
 /// Each invalid argument alone is recorded as a violation, and the mock does not compute.
@@ -196,24 +177,6 @@ fn the_mock_detects_every_invalid_argument() {
 }
 
 #[test]
-fn a_product_that_is_not_written_is_detected_at_any_index_of_a_batch() {
-    let mut rng = Rng::seed(79);
-    for faulty in [gemm_batch::<f32, 0>, gemm_batch::<f32, 7>, gemm_batch::<f32, 15>] {
-        let a = operand(Arrangement::Plain, [20, 30], 16, false, DType::F32, &mut rng);
-        let b = operand(Arrangement::Plain, [30, 25], 16, false, DType::F32, &mut rng);
-        let mut broken = library();
-        broken.products.f32.gemm_batch = Some(faulty);
-        let ((), records) = mock::with(broken, || {
-            for _ in 0..2 {
-                check(&CpuBackend::matmul(&a, &b).unwrap(), &a, &b, "embedded instead");
-                assert!(mock::provider().failure.get().is_some());
-            }
-        });
-        assert_eq!(records.len(), 15, "no second call");
-    }
-}
-
-#[test]
 fn a_result_that_equals_the_canary_is_correct() {
     let (mut a, mut b) = (vec![0.0; 400], vec![0.0; 400]);
     a[399] = CANARY as f32;
@@ -240,35 +203,17 @@ fn the_self_test_detects_every_fault() {
     let not_written = |function: &str, at: &str| {
         format!("cblas_{function} {at} returned without writing its result")
     };
-    let unwritten: [(Change, _); 7] = [
+    let unwritten: [(Change, _); 4] = [
         (|it| it.products.f32.gemm = gemm::<_, NOTHING>, not_written("sgemm", matrix)),
         (|it| it.products.f64.gemm = gemm::<_, NOTHING>, not_written("dgemm", matrix)),
         (|it| it.products.f32.gemv = gemv::<_, NOTHING>, not_written("sgemv", vector)),
         (|it| it.products.f64.gemv = gemv::<_, NOTHING>, not_written("dgemv", vector)),
-        (
-            |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 0>),
-            not_written("sgemm_batch", matrix),
-        ),
-        (
-            |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, 1>),
-            not_written("sgemm_batch", matrix),
-        ),
-        (
-            |it| it.products.f64.gemm_batch = Some(gemm_batch::<_, 1>),
-            not_written("dgemm_batch", matrix),
-        ),
     ];
     unwritten.into_iter().for_each(|(change, told)| finds(change, &told));
-    finds(
-        |it| it.products.f32.gemm_batch = Some(gemm_batch::<_, FIRST_OPERANDS>),
-        &format!("cblas_sgemm_batch {matrix} gave"),
-    );
-    fn faults<const FAULT: usize>() -> [(Change, &'static str); 6] {
+    fn faults<const FAULT: usize>() -> [(Change, &'static str); 4] {
         [
             (|it| it.products.f32.gemm = gemm::<_, FAULT>, "sgemm"),
             (|it| it.products.f64.gemm = gemm::<_, FAULT>, "dgemm"),
-            (|it| it.products.f32.gemm_batch = Some(gemm_batch::<_, FAULT>), "sgemm_batch"),
-            (|it| it.products.f64.gemm_batch = Some(gemm_batch::<_, FAULT>), "dgemm_batch"),
             (|it| it.products.f32.gemv = gemv::<_, FAULT>, "sgemv"),
             (|it| it.products.f64.gemv = gemv::<_, FAULT>, "dgemv"),
         ]

@@ -1,15 +1,11 @@
 //! Tests of the conversion of matrices to BLAS's terms and of the grid.
 
-use crate::backend::cpu::blas::plan::{Grid, Part, stored};
-use crate::backend::cpu::matmul::Matrix;
+use crate::backend::cpu::blas::plan::{grid, stored};
 
 #[test]
 fn strides_become_a_leading_dimension_and_a_transpose_or_none() {
-    let data = [0f32; 64];
-    let stored_as = |shape, strides| {
-        stored(&Matrix { data: &data, offset: 32, shape, strides })
-            .map(|stored| (stored.transposed, stored.leading))
-    };
+    let stored_as =
+        |shape, strides| stored(shape, strides).map(|stored| (stored.transposed, stored.leading));
     assert_eq!(stored_as([2, 3], [3, 1]), Some((false, 3)));
     assert_eq!(stored_as([2, 3], [5, 1]), Some((false, 5)));
     assert_eq!(stored_as([2, 3], [1, 4]), Some((true, 4)));
@@ -21,24 +17,6 @@ fn strides_become_a_leading_dimension_and_a_transpose_or_none() {
     assert_eq!(stored_as([1, 1], [0, 0]), Some((false, 1)));
     for strides in [[2, 2], [-3, 1], [1, -3], [0, 1], [1, 0], [1, 1], [2, 1], [0, 0]] {
         assert_eq!(stored_as([2, 3], strides), None, "{strides:?}");
-    }
-}
-
-#[test]
-fn the_grid_covers_every_element_once() {
-    for [m, k, n] in [[1, 1, 1], [255, 300, 513], [1000, 70, 5000], [3, 99, 1], [700, 700, 900]] {
-        for tiles in [1, 5, 6, 64] {
-            let grid = Grid::new([m, k, n], tiles);
-            assert!(grid.tiles() <= tiles);
-            let mut covered = vec![0; m * n];
-            for index in 0..grid.tiles() {
-                let [(row, rows), (col, cols)]: [Part; 2] = grid.tile(index);
-                for i in row..row + rows {
-                    covered[i * n + col..][..cols].iter_mut().for_each(|times| *times += 1);
-                }
-            }
-            assert!(covered.iter().all(|&times| times == 1), "[{m}, {k}, {n}] {tiles}");
-        }
     }
 }
 
@@ -58,6 +36,6 @@ fn products_are_cut_for_every_core_while_tiles_are_large() {
         ([1024, 2, 1024], 8, (1, 1)),
     ];
     for (shape, tiles, expected) in grids {
-        assert_eq!(Grid::new(shape, tiles).parts, expected, "{shape:?} {tiles}");
+        assert_eq!(grid(shape, tiles), expected, "{shape:?} {tiles}");
     }
 }

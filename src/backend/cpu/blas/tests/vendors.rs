@@ -3,11 +3,8 @@
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use swath_kernels::Isa;
-
 use crate::backend::cpu::blas::mock::{Header, products};
 use crate::backend::cpu::blas::provider::Provider;
-use crate::backend::cpu::blas::vendor::{UNKNOWN_TO_MKL, old_kernels};
 
 /// Number of threads of the fake libraries, and that of BLIS's loops.
 static THREADS: AtomicI32 = AtomicI32::new(8);
@@ -149,33 +146,5 @@ fn a_library_without_thread_control_gives_a_warning() {
         assert_eq!(info.library, library, "{feature}");
         let warning = info.warning.unwrap_or_default();
         assert!(warning.contains(told) && warning.is_empty() == told.is_empty(), "{warning}");
-    }
-}
-
-#[test]
-fn kernels_too_old_for_the_processor_give_a_warning() {
-    let known = "Intel(R) Advanced Vector Extensions 512 (Intel(R) AVX-512) enabled processors";
-    for (library, core, isa, told) in [
-        ("openblas", "Haswell", Isa::Avx512, "set OPENBLAS_CORETYPE=SkylakeX"),
-        ("openblas", "Zen", Isa::Avx512, "set OPENBLAS_CORETYPE=SkylakeX"),
-        ("openblas", "SkylakeX", Isa::Avx512, ""),
-        ("openblas", "Haswell", Isa::Avx2, ""),
-        ("openblas", "prescott", Isa::Avx2, "set OPENBLAS_CORETYPE=Haswell"),
-        ("openblas", "neoversen1", Isa::Neon, ""),
-        ("openblas", "", Isa::Avx512, ""),
-        ("blis", "generic", Isa::Avx512, "take a newer build"),
-        ("blis", "zen3", Isa::Avx512, "take a newer build"),
-        ("blis", "generic", Isa::Scalar, ""),
-        ("blis", "skx", Isa::Avx512, ""),
-        ("blis", "zen4", Isa::Avx512, ""),
-        ("blis", "zen3", Isa::Avx2, ""),
-        ("mkl", UNKNOWN_TO_MKL, Isa::Avx512, "take another library"),
-        ("mkl", UNKNOWN_TO_MKL, Isa::Avx2, ""),
-        ("mkl", known, Isa::Avx512, ""),
-        ("unknown", "generic", Isa::Avx2, ""),
-    ] {
-        let warning = old_kernels(library, core, isa).unwrap_or_default();
-        let on = format!("runs kernels for {core} on a processor with {isa}: {told}");
-        assert!(warning.contains(&on) || told.is_empty() && warning.is_empty(), "{warning}");
     }
 }

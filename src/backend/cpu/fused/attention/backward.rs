@@ -4,8 +4,8 @@ use swath_kernels as kernels;
 
 use super::super::super::copy::contiguous;
 use super::head::{
-    Arena, contiguous_rows, copy_rows, multiply, panels_len, product, product_with_panels,
-    transposed_panels,
+    Arena, contiguous_rows, copy_rows, multiply, panel_rows, panels_len, product,
+    product_with_panels, transposed_panels,
 };
 use super::parts::Heads;
 use super::*;
@@ -50,7 +50,7 @@ pub(super) fn run<E: Real>(
         let (results, written) = ((dq, (dk, dv)), [of_dq, of_dk, of_dv]);
         let parts = parallel::parts(batches * heads, problem.cost(3 * d + 2 * e, 2));
         let parts = parts::cut(results, [batches, heads], parts);
-        let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
+        let bytes = Arena::<E>::bytes(op, operands.k, &slices(&shape, &operands.parameters))?;
         share(parts, (), |part: parts::Part<Gradients<'_, E>>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
@@ -67,14 +67,13 @@ pub(super) fn run<E: Real>(
     Ok(smallvec![dq.finish(), dk.finish(), dv.finish()])
 }
 
-/// Elements of scratch memory per head.
-fn memory_len(shape: &Extents, parameters: &AttentionParameters) -> usize {
+/// Shapes of the slices of scratch memory per head.
+fn slices(shape: &Extents, parameters: &AttentionParameters) -> [[usize; 2]; 10] {
     let &Extents { s, d, e, .. } = shape;
-    let scores = ROWS * shape.scores_stride();
-    let factors = if parameters.dropout.is_some() { scores } else { 0 };
-    let copies = [panels_len(s, d), s * d, panels_len(s, e)];
-    let blocks = [scores, scores, factors, ROWS, ROWS * d, ROWS * e, ROWS * e];
-    copies.into_iter().chain(blocks).map(Arena::<u8>::size).sum()
+    let (panels, scores) = (panel_rows(s), [ROWS, shape.scores_stride()]);
+    let factors = if parameters.dropout.is_some() { scores } else { [0; 2] };
+    let [q, g, y] = [[ROWS, d], [ROWS, e], [ROWS, e]];
+    [[panels, d], [s, d], [panels, e], scores, scores, factors, [ROWS, 1], q, g, y]
 }
 
 impl<E: Real> Problem<'_, E> {

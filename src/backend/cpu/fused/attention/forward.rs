@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use swath_kernels::{self as kernels, ScoreBlock};
 
 use super::head::{
-    Arena, copy_rows, multiply, panels_len, product, product_with_panels, rows_of,
+    Arena, copy_rows, multiply, panel_rows, panels_len, product, product_with_panels, rows_of,
     transposed_panels,
 };
 use super::parts::{Heads, Part};
@@ -51,7 +51,7 @@ pub(super) fn run<E: Real>(
         let cost = problem.cost(d + e, 1);
         let parts = parallel::parts(units, Cost(cost.0 / t.div_ceil(MIN_BLOCKS * ROWS)));
         let works = cut(results, &shape, parts);
-        let bytes = memory_len(&shape, &operands.parameters).saturating_mul(size_of::<E>());
+        let bytes = Arena::<E>::bytes(op, operands.k, &slices(&shape, &operands.parameters))?;
         share(works, (), |work: Work<'_, E>| {
             let mut memory = Buffer::scratch(bytes);
             let memory = memory.as_slice_mut::<E>();
@@ -110,13 +110,12 @@ fn cut<'a, E>(
     works
 }
 
-/// Elements of scratch memory per head.
-fn memory_len(shape: &Extents, parameters: &AttentionParameters) -> usize {
+/// Shapes of the slices of scratch memory per head.
+fn slices(shape: &Extents, parameters: &AttentionParameters) -> [[usize; 2]; 5] {
     let &Extents { s, d, e, .. } = shape;
     let stride = shape.scores_stride();
     let factors = if parameters.dropout.is_some() { stride } else { 0 };
-    let sizes = [panels_len(s, d), s * e, ROWS * stride, ROWS * e, factors];
-    sizes.into_iter().map(Arena::<u8>::size).sum()
+    [[panel_rows(s), d], [s, e], [ROWS, stride], [ROWS, e], [1, factors]]
 }
 
 impl<E: Real> Problem<'_, E> {

@@ -6,21 +6,35 @@ use swath_kernels::{
 };
 
 use super::super::super::matmul::Matrix;
-use super::{KEYS, Mask, Problem, Real};
+use super::{CpuTensor, KEYS, Mask, Problem, Real};
+use crate::backend::TensorData;
 use crate::dtype::Element;
+use crate::error::Error;
 use crate::ops::DropoutMask;
+
+/// Each slice of an [`Arena`] takes a multiple of this many elements, so that the next begins at a cache line.
+const LINE: usize = 16;
 
 /// Scratch memory, handed out from its start.
 pub(super) struct Arena<'m, E>(pub &'m mut [E]);
 
 impl<'m, E> Arena<'m, E> {
-    /// Number of elements that [`Arena::take`] consumes, so that every slice begins at a cache line.
-    pub const fn size(len: usize) -> usize {
-        len.next_multiple_of(16)
+    /// Returns the bytes of an arena for slices of `[rows, columns]` elements.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if they cannot be counted: the keys `k` may be one that was broadcast.
+    pub fn bytes(op: &'static str, k: &CpuTensor, slices: &[[usize; 2]]) -> Result<usize, Error> {
+        let len = slices.iter().try_fold(0usize, |sum, &[rows, columns]| {
+            let len = rows.checked_mul(columns)?.checked_next_multiple_of(LINE)?;
+            sum.checked_add(len)
+        });
+        let bytes = len.and_then(|len| len.checked_mul(size_of::<E>()));
+        let fits = |&bytes: &usize| isize::try_from(bytes).is_ok();
+        bytes.filter(fits).ok_or(Error::Overflow { op, shape: *k.shape() })
     }
 
     pub fn take(&mut self, len: usize) -> &'m mut [E] {
-        let (piece, rest) = std::mem::take(&mut self.0).split_at_mut(Self::size(len));
+        let (piece, rest) = std::mem::take(&mut self.0).split_at_mut(len.next_multiple_of(LINE));
         self.0 = rest;
         &mut piece[..len]
     }
@@ -35,7 +49,7 @@ pub(super) fn product<E: Real>(
     workspace: &mut Workspace<E>,
 ) -> Result<(), GemmError> {
     let beta = if add { E::ONE } else { E::ZERO };
-    kernels::gemm(Gemm { a, b, alpha: E::ONE, beta }, c, workspace).map(drop)
+    kernels::gemm(Gemm { beta, ..Gemm::new(a, b) }, c, workspace).map(drop)
 }
 
 /// Position of an element of the matrix.
@@ -115,9 +129,14 @@ pub(super) fn transposed_panels<E: Real>(x: &Matrix<'_, E>, count: usize, out: &
     }
 }
 
+/// Number of rows of the panels of `count` rows.
+pub(super) fn panel_rows(count: usize) -> usize {
+    count.next_multiple_of(KEYS)
+}
+
 /// Number of elements of the panels of `count` rows.
 pub(super) fn panels_len(count: usize, width: usize) -> usize {
-    count.next_multiple_of(KEYS) * width
+    panel_rows(count) * width
 }
 
 /// `C[.., ..columns] = A·Xᵀ` from the panels of X; rows of C are `stride` apart.

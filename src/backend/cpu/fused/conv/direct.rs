@@ -14,13 +14,12 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
-use swath_kernels::{self as kernels, Float as _, Geometry, Indirect, MatMut, Sliding};
+use swath_kernels::{Float as _, Geometry, Indirect, MatMut, Sliding};
 
 use super::super::super::matmul::{Factor, refused};
-use super::{Images, Job, Products, RESULT, Rows, copy_pixels};
+use super::{Images, Job, Products, RESULT, Rows, copy_pixels, rounded_to};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
-use crate::runtime::workspace::Packed as _;
 
 /// Maximum number of bytes of a band's copy, a part of L2.
 const BAND_BYTES: usize = 512 << 10;
@@ -307,7 +306,7 @@ impl<T: Factor> Job<'_, T> {
         scratch: &mut Scratch<'_, T>,
         out: &mut Rows<'_, T>,
     ) -> Result<()> {
-        let &Products { part, phase, weight, .. } = products;
+        let &Products { part, phase, .. } = products;
         let Scratch { bands, offsets, copy, sums, rounded, .. } = scratch;
         let copy = &mut copy.as_slice_mut::<T::Sum>()[..bands.copy_len(products.seen.len())];
         for image in part.images.clone() {
@@ -319,16 +318,13 @@ impl<T: Factor> Job<'_, T> {
                 let z = &mut sums.as_slice_mut::<T::Sum>()[..products.own.len() * count];
                 let c = MatMut::row_major(&mut *z, [products.own.len(), count]);
                 let c = c.map_err(refused(self.op))?;
-                T::Sum::with_workspace(|workspace| {
-                    kernels::gemm_indirect(weight, &b, T::Sum::ZERO, c, workspace)
-                })
-                .map_err(refused(self.op))?;
+                self.multiply(products, &b, c)?;
                 let rounded = &mut rounded.as_slice_mut::<T>()[..count];
-                for (channel, z) in products.own.clone().zip(z.chunks_exact_mut(count)) {
+                for (channel, z) in products.own.clone().zip(z.chunks_exact(count)) {
                     if !self.writes(channel) {
                         continue;
                     }
-                    let x = self.finish(channel, z, rounded);
+                    let x = rounded_to(z, rounded);
                     let y = out.row(part.row(image, channel));
                     for (row, x) in x.chunks(bands.pitch).enumerate() {
                         let at = phase.grid.pixel(self.image, [0, corner[0] + row, corner[1]]);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::super::Written;
+use super::super::super::written::Written;
 
 /// Pixels of an image at a distance of `step` from `start` on, `count` along each axis.
 #[derive(Clone, Copy)]

@@ -6,12 +6,14 @@
 use smallvec::smallvec;
 use swath_kernels::{Float as _, Geometry, Permute, Sliding};
 
+use super::super::super::copy;
 use super::super::super::matmul::Factor;
+use super::super::super::tensor::{CpuTensor, Output};
 use super::super::super::working::for_float;
-use super::super::super::{CpuTensor, Output, Results, Written, copy};
+use super::super::super::written::Written;
 use super::{Grid, Images, Job, Phase};
-use crate::backend::TensorData;
 use crate::backend::windows::{self, greatest_common_divisor, images_like};
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 
 /// A phase of one axis: every `stride`-th pixel from `start` on. All of them are at the same taps of windows, so they are

@@ -1,15 +1,16 @@
 //! The gradient of a convolution by its filters: a product of windows, or for filters of one channel inner products.
 
 use smallvec::smallvec;
-use swath_kernels::{self as kernels, Float as _, Geometry, MatMut, Permute, Sliding};
+use swath_kernels::{self as kernels, Float as _, Gemm, Geometry, MatMut, Permute, Right, Sliding};
 
+use super::super::super::copy;
 use super::super::super::matmul::{Factor, Outcome, refused};
+use super::super::super::tensor::{CpuTensor, Output};
 use super::super::super::working::for_float;
-use super::super::super::{CpuTensor, Output, Results, copy};
 use super::direct::Bands;
 use super::{COST, Images, round};
-use crate::backend::TensorData;
 use crate::backend::windows::{self, images_like};
+use crate::backend::{Results, TensorData};
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{Band, Cost, for_each_band};
@@ -80,10 +81,10 @@ pub(in super::super) fn weight_grad(
                     let b = b.columns(first, width);
                     let c = MatMut::row_major(here, [height, own]).map_err(refused(op))?;
                     let a = a.rows(row, height);
-                    Sum::with_workspace(|workspace| {
-                            kernels::gemm_windows_transposed(&a, &b, Sum::ZERO, c, workspace)
-                        })
-                        .map_err(refused(op))
+                    let product = Gemm::new(&a, Right::WindowsTransposed(&b));
+                    Sum::with_workspace(|workspace| kernels::gemm(product, c, workspace))
+                        .map_err(refused(op))?;
+                    Ok(())
                 };
                 outcome.record(at, product());
                 (at, out) = (at + height, rest);

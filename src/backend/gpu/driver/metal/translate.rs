@@ -73,33 +73,7 @@ pub fn translate(module: &Module) -> Result<Translation, Failure> {
         return Err(failed(format!("expected at most {} bindings, got {count}", SLOTS - 2)));
     }
 
-    let mut writes = vec![false; count];
-    let mut sizes = Vec::new();
-    let mut resources = msl::EntryPointResources {
-        immediates_buffer: Some(count as u8),
-        sizes_buffer: Some(count as u8 + 1),
-        ..Default::default()
-    };
-    for (_, variable) in parsed.global_variables.iter() {
-        let Some(binding) = variable.binding else { continue };
-        let at = binding.binding as usize;
-        if binding.group != 0 || at >= count {
-            return Err(failed(format!(
-                "expected a binding of group 0 below {count}, got {binding:?}"
-            )));
-        }
-        writes[at] = matches!(
-            variable.space,
-            AddressSpace::Storage { access } if access.contains(StorageAccess::STORE)
-        );
-        if parsed.types[variable.ty].inner.needs_host_buffer_byte_size(&parsed.types) {
-            sizes.push(at);
-        }
-        let target =
-            msl::BindTarget { buffer: Some(at as u8), mutable: writes[at], ..Default::default() };
-        resources.resources.insert(binding, target);
-    }
-
+    let Bindings { writes, sizes, resources } = bindings(&parsed, count).map_err(failed)?;
     let unchecked = BoundsCheckPolicies {
         index: BoundsCheckPolicy::Unchecked,
         buffer: BoundsCheckPolicy::Unchecked,
@@ -135,6 +109,42 @@ pub fn translate(module: &Module) -> Result<Translation, Failure> {
     let text = with_static_threadgroup_memory(&text, &entry, shared).map_err(failed)?;
     let name = module.name.clone();
     Ok(Translation { name, text, entry, threads: entry_point.workgroup_size, writes, sizes })
+}
+
+/// The buffers of a kernel.
+struct Bindings {
+    writes: Vec<bool>,
+    sizes: Vec<usize>,
+    resources: msl::EntryPointResources,
+}
+
+/// Assigns the bindings to the first `count` buffers, and the words and sizes to the next two.
+fn bindings(module: &naga::Module, count: usize) -> Result<Bindings, String> {
+    let mut writes = vec![false; count];
+    let mut sizes = Vec::new();
+    let mut resources = msl::EntryPointResources {
+        immediates_buffer: Some(count as u8),
+        sizes_buffer: Some(count as u8 + 1),
+        ..Default::default()
+    };
+    for (_, variable) in module.global_variables.iter() {
+        let Some(binding) = variable.binding else { continue };
+        let at = binding.binding as usize;
+        if binding.group != 0 || at >= count {
+            return Err(format!("expected a binding of group 0 below {count}, got {binding:?}"));
+        }
+        writes[at] = matches!(
+            variable.space,
+            AddressSpace::Storage { access } if access.contains(StorageAccess::STORE)
+        );
+        if module.types[variable.ty].inner.needs_host_buffer_byte_size(&module.types) {
+            sizes.push(at);
+        }
+        let target =
+            msl::BindTarget { buffer: Some(at as u8), mutable: writes[at], ..Default::default() };
+        resources.resources.insert(binding, target);
+    }
+    Ok(Bindings { writes, sizes, resources })
 }
 
 /// Number of variables in workgroup memory that the entry point uses.

@@ -104,7 +104,7 @@ impl Text {
                 )
             },
             Kind::Prod => single("i64", "i64(1)", [&format!("s * {}", as_i64(store)), "s * t"]),
-            Kind::Mean => pair("vec2(x, 0.0)", "quotient_of(s, f32(p.words[4])).x"),
+            Kind::Mean => pair("vec2(x, 0.0)", "quotient_of(s, f32(p.elements)).x"),
             Kind::Variance => variance(""),
             Kind::Std => variance("sqrt"),
             Kind::Nonzeros => pair("vec2(select(0.0, 1.0, x != 0.0 || is_nan(x)), 0.0)", "s.x"),
@@ -118,13 +118,13 @@ impl Text {
             },
             Kind::Norm => Text {
                 first: first(
-                    "select(0.0, infinity(), bitcast<f32>(p.words[6]) < 0.0)",
+                    "select(0.0, infinity(), bitcast<f32>(p.parameter) < 0.0)",
                     "further",
                     "abs(x)",
                 ),
                 ..pair(
-                    "vec2(power(abs(x) / scale_of(first_pass), bitcast<f32>(p.words[6])), 0.0)",
-                    "edge_or(first_pass, select(scale_of(first_pass) * power(s.x, 1.0 / bitcast<f32>(p.words[6])), infinity(), p.words[4] == 0u && bitcast<f32>(p.words[6]) < 0.0))",
+                    "vec2(power(abs(x) / scale_of(first_pass), bitcast<f32>(p.parameter)), 0.0)",
+                    "edge_or(first_pass, select(scale_of(first_pass) * power(s.x, 1.0 / bitcast<f32>(p.parameter)), infinity(), p.elements == 0u && bitcast<f32>(p.parameter) < 0.0))",
                 )
             },
             Kind::LargestMagnitude => extremum(store, "0.0", "larger", "abs(x)"),
