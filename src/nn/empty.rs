@@ -6,6 +6,7 @@ use super::{Visit, Visitor, VisitorMut};
 use crate::backend::{Backend, TensorData};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::runtime::on_drop::OnDrop;
 
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -40,7 +41,7 @@ pub struct Empty<M>(pub(crate) M);
 /// Those of `make`.
 pub fn empty<M>(make: impl FnOnce() -> Result<M>) -> Result<Empty<M>> {
     let before = IS_EMPTY.replace(true);
-    let _restore = crate::nn::empty::R(before);
+    let _restore = OnDrop(move || IS_EMPTY.set(before));
     make().map(Empty)
 }
 
@@ -69,11 +70,5 @@ impl<B: Backend, M: Visit<B>> Visit<B> for Empty<M> {
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
         self.0.visit_mut(visitor);
-    }
-}
-struct R(bool);
-impl Drop for R {
-    fn drop(&mut self) {
-        IS_EMPTY.set(self.0)
     }
 }
