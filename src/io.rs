@@ -6,6 +6,7 @@
 //! | `safetensors/header.rs` | the header of such a file, and its checks |
 //! | `safetensors/state.rs` | the state of a training run in one file |
 //! | `npy.rs` | NumPy's arrays |
+//! | `pytorch.rs` | PyTorch's files |
 //! | `store.rs` | `File`, named tensors in a memory-mapped file of any format |
 //! | `stored.rs` | types of elements in files |
 //! | `gguf.rs` | llama.cpp's files |
@@ -21,6 +22,8 @@ mod mmap;
 mod module;
 #[cfg(feature = "npy")]
 pub mod npy;
+#[cfg(feature = "npy")]
+mod pytorch;
 pub mod safetensors;
 mod store;
 mod stored;

@@ -147,7 +147,7 @@ fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata
             offset..offset.checked_add(bytes).ok_or("an offset overflows".to_owned())?,
         );
         if tensors
-            .insert(name.clone(), Info { stored, shape, data, order: Order::default() })
+            .insert(name.clone(), Info { stored, shape, data, order: Order::default(), view: None })
             .is_some()
         {
             return Err(Problem::with(&name, "there are two tensors of this name"));

@@ -270,7 +270,10 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let entries = header.into_entries().map_err(failed)?.into_iter();
     let tensors = entries.map(|(name, Description { stored, shape, range })| {
         let range = start + range[0] as usize..start + range[1] as usize;
-        (name, Info { stored, shape, data: Data::Mapped(range), order: Order::default() })
+        (
+            name,
+            Info { stored, shape, data: Data::Mapped(range), order: Order::default(), view: None },
+        )
     });
     let tensors = tensors.collect();
     Ok(File::new(place.path, map, tensors, metadata))

@@ -12,6 +12,7 @@ use super::stored::Stored;
 use crate::backend::Backend;
 use crate::dtype::{DType, IS_LITTLE_ENDIAN, check_bools};
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::runtime::memory::Foreign;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -40,6 +41,8 @@ pub struct Info {
     pub(super) stored: Stored,
     pub(super) shape: Shape,
     pub(super) data: Data,
+    /// Where the elements are among those of `data`, if these are not all in order.
+    pub(super) view: Option<Layout>,
     pub(super) order: Order,
 }
 
@@ -121,7 +124,12 @@ impl File {
             #[cfg(feature = "npy")]
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => return super::npy::open(place, map),
             #[cfg(feature = "npy")]
-            [b'P', b'K', 3 | 5, 4 | 6, ..] => return super::npy::open_archive(place, map),
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => {
+                return match super::pytorch::pickle_of(&map) {
+                    Some(pickle) => super::pytorch::open(place, map, &pickle),
+                    None => super::npy::open_archive(place, map),
+                };
+            }
             _ => {}
         }
         super::safetensors::open(place, map)
@@ -238,7 +246,10 @@ impl File {
         if info.order.is_fortran {
             dims.reverse();
         }
-        let shape = Shape::from(dims);
+        let mut shape = Shape::from(dims);
+        if info.view.is_some() {
+            shape = Shape::from(info.bytes() / dtype.size());
+        }
         let mut bytes = self.bytes_of(info).map_err(|reason| place.error(Some(name), reason))?;
         check_bools(place.op, dtype, &bytes).map_err(failed)?;
         if info.order.is_big_endian {
@@ -254,7 +265,10 @@ impl File {
             }
             (_, bytes) => Tensor::from_bytes(dtype, shape, &bytes),
         };
-        let x = x.map_err(failed)?;
+        let x: Tensor<B> = x.map_err(failed)?;
+        if let Some(layout) = info.view {
+            return Ok(Tensor::from_data(B::view(x.data(), layout)?));
+        }
         match info.order.is_fortran {
             true => x.permute(&(0..x.rank()).rev().collect::<Vec<_>>()),
             false => Ok(x),

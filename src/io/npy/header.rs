@@ -100,7 +100,7 @@ impl Header {
     }
 
     fn at(self, data: Data) -> Info {
-        Info { stored: self.stored, shape: self.shape, data, order: self.order }
+        Info { stored: self.stored, shape: self.shape, data, order: self.order, view: None }
     }
 }
 
