@@ -92,7 +92,9 @@ fn spread<B: Backend>(
             });
             let mut spread = B::full(with_extent(dim), Scalar::Int(0), g.dtype())?;
             B::slice_assign(&mut spread, &items, g.data())?;
-            Ok(record("slice_grad", spread, &[g], |_| linear(move |g: &Tensor<B>| g.slice(&items))))
+            Ok(record("slice_assign", spread, &[g], |_| {
+                linear(move |g: &Tensor<B>| g.slice(&items))
+            }))
         }
     }
 }
