@@ -164,8 +164,6 @@ fn bytes_of_every_dtype_make_the_tensor_again() {
 fn a_vector_comes_back_without_a_copy() {
     let values: Vec<f64> = (0..5000).map(f64::from).collect();
     let memory = values.as_ptr();
-    let x = T::from_vec(values.clone(), (50, 100)).unwrap();
-    assert_ne!(x.into_vec::<f64>().unwrap().as_ptr(), memory);
     let x = T::from_vec(values, (50, 100)).unwrap().reshape(5000).unwrap();
     let vector = x.into_vec::<f64>().unwrap();
     assert_eq!((vector.as_ptr(), vector.len(), vector[4999]), (memory, 5000, 4999.0));
