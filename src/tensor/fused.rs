@@ -55,7 +55,8 @@ use crate::runtime::recording::with_recording;
 
 use super::base::Tensor;
 
-/// Runs the backend's kernel of a fused op; `None` if it has none.
+/// Runs the backend's kernel of a fused op; `None` if it has none. Inlined, as its callers here are, so that a program links
+/// the kernels of the ops that it names.
 #[inline(always)]
 fn kernel<B: Backend, const N: usize>(
     op: &FusedOp<'_, B::Tensor>,
