@@ -5,7 +5,11 @@
 //! | `safetensors.rs` | models and named tensors in safetensors files |
 //! | `safetensors/header.rs` | the header of such a file, and its checks |
 //! | `safetensors/state.rs` | the state of a training run in one file |
+//! | `safetensors/shards.rs` | models in several files |
 //! | `npy.rs` | NumPy's arrays |
+//! | `idx.rs` | MNIST's arrays |
+//! | `csv.rs` | tables of numbers |
+//! | `image.rs` | images |
 //! | `pytorch.rs` | PyTorch's files |
 //! | `store.rs` | `File`, named tensors in a memory-mapped file of any format |
 //! | `stored.rs` | types of elements in files |
@@ -16,7 +20,13 @@
 //! | `atomic.rs` | atomic replacement of files |
 
 mod atomic;
+#[cfg(feature = "csv")]
+pub mod csv;
 pub mod gguf;
+#[cfg(feature = "idx")]
+pub mod idx;
+#[cfg(feature = "image")]
+pub mod image;
 mod load;
 mod mmap;
 mod module;

@@ -170,6 +170,11 @@ struct Autodiff;
 #[doc = include_str!("../docs/FROM_NUMPY_AND_PYTORCH.md")]
 struct FromNumpyAndPytorch;
 
+/// Runs the examples of the page on files of weights as tests.
+#[cfg(all(doctest, feature = "npy"))]
+#[doc = include_str!("../docs/WEIGHTS.md")]
+struct Weights;
+
 /// Runs the examples of the page on backends as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/BACKENDS.md")]

@@ -16,10 +16,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::mmap::{Map, Part};
-use super::store::{Data, File, Info, Metadata, Order};
+use super::store::{Data, File, Info, Metadata, Order, most_tensors};
 use super::stored::{Other, Stored};
 use super::{Place, Problem};
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::{MAX_RANK, Shape};
 
@@ -132,6 +131,10 @@ fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata
             return Err(format!("{ALIGNMENT} is {other}: expected a power of two").into());
         }
     };
+    let most = most_tensors(map.bytes().len()) as u64;
+    if tensor_count > most {
+        return Err(format!("more than {most} tensors, for such a file").into());
+    }
     let mut tensors = BTreeMap::new();
     for _ in 0..tensor_count {
         let (name, stored, shape, offset) = reader.tensor()?;
@@ -171,22 +174,25 @@ fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata
 
 /// The type of a number in files.
 fn stored(kind: u32) -> Option<Stored> {
-    const DTYPES: [(u32, &str, DType); 6] = [
-        (0, "F32", DType::F32),
-        (1, "F16", DType::F16),
-        (26, "I32", DType::I32),
-        (27, "I64", DType::I64),
-        (28, "F64", DType::F64),
-        (30, "BF16", DType::BF16),
+    const NAMES: [(u32, &str); 8] = [
+        (0, "F32"),
+        (1, "F16"),
+        (24, "I8"),
+        (25, "I16"),
+        (26, "I32"),
+        (27, "I64"),
+        (28, "F64"),
+        (30, "BF16"),
     ];
-    let known = DTYPES.iter().find(|(number, ..)| *number == kind);
-    let known = known.map(|&(_, name, dtype)| Stored::Of(dtype, name));
+    let known = NAMES.iter().find(|(number, _)| *number == kind);
     let others = || BLOCKS.iter().find(|(number, _)| *number == kind);
-    known.or_else(|| others().map(|(_, other)| Stored::Other(other)))
+    known
+        .and_then(|(_, name)| Stored::named(name))
+        .or_else(|| others().map(|(_, other)| Stored::Other(other)))
 }
 
 /// Blocks of quantised elements, with their numbers.
-static BLOCKS: [(u32, Other); 28] = {
+static BLOCKS: [(u32, Other); 26] = {
     const fn row(number: u32, name: &'static str, elements: usize, bytes: usize) -> (u32, Other) {
         (number, Other { name, block: [elements, bytes], value: None })
     }
@@ -211,8 +217,6 @@ static BLOCKS: [(u32, Other); 28] = {
         row(21, "IQ3_S", 256, 110),
         row(22, "IQ2_S", 256, 82),
         row(23, "IQ4_XS", 256, 136),
-        row(24, "I8", 1, 1),
-        row(25, "I16", 1, 2),
         row(29, "IQ1_M", 256, 56),
         row(34, "TQ1_0", 256, 54),
         row(35, "TQ2_0", 256, 66),

@@ -1,5 +1,6 @@
 //! [`Map`]: a file as memory.
 
+use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,9 +10,14 @@ use memmap2::Mmap;
 use super::Place;
 use crate::error::Result;
 
-/// A file as read-only memory, of which the system loads the parts that are read.
-#[derive(Debug)]
-pub(super) struct Map(Mmap);
+/// A file as read-only memory: a memory map, of which the system loads the parts that are read, or bytes.
+pub(super) struct Map(Box<dyn AsRef<[u8]> + Send + Sync>);
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes().len())
+    }
+}
 
 impl Map {
     /// Maps a regular file.
@@ -25,11 +31,16 @@ impl Map {
         // SAFETY: the memory is only read, as bytes of which any value is valid. That nobody changes or shortens the
         // file meanwhile is the condition under which the documentation of `File` lets it be opened; `replace_file`,
         // with which this crate writes files, makes a new one.
-        Ok(Arc::new(Map(unsafe { Mmap::map(&file) }.map_err(failed)?)))
+        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        Ok(Arc::new(Map(Box::new(map))))
+    }
+
+    pub fn of(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Map(Box::new(bytes)))
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        (*self.0).as_ref()
     }
 }
 

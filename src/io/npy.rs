@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Arrays of either memory order and byte order are read, those of texts, dates, records and objects are not: the error
-//! names the type. Numbers of 16 bits that NumPy has no type for (bf16) are written as NumPy's `V2`, which the package
+//! names the type, and the other arrays of an archive can be had. Numbers of 16 bits that NumPy has no type for (bf16) are written as NumPy's `V2`, which the package
 //! `ml_dtypes` reads with `view`.
 
 mod header;
@@ -31,10 +31,10 @@ use std::sync::Arc;
 
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
+use super::Place;
 use super::atomic::replace;
 use super::mmap::Map;
-use super::store::{File, Metadata};
-use super::{Place, Problem};
+use super::store::{File, Metadata, most_tensors};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -111,34 +111,43 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
 pub(super) fn open_archive(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let failed = |name: Option<&str>, error: &dyn std::fmt::Display| place.error(name, error);
     let mut archive = ZipArchive::new(Cursor::new(map.bytes())).map_err(|e| failed(None, &e))?;
-    let mut arrays = BTreeMap::new();
+    let (mut arrays, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    let most = most_tensors(map.bytes().len());
+    if archive.len() > most {
+        return Err(place.error(None, format_args!("more than {most} arrays, for such a file")));
+    }
     for i in 0..archive.len() {
         let mut entry = archive.by_index(i).map_err(|error| failed(None, &error))?;
         let name = entry.name().map_err(|error| failed(None, &error))?.into_owned();
         let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else { continue };
-        let wrong = |reason: String| place.problem(Problem::with(&name, reason));
         let info = match (entry.compression(), entry.data_start()) {
             (CompressionMethod::Stored, Some(start)) => {
                 let start = start as usize;
                 let bytes =
                     map.bytes().get(start..).and_then(|rest| rest.get(..entry.size() as usize));
-                let bytes = bytes.ok_or_else(|| wrong("its data is beyond the file".to_owned()))?;
-                Header::read(bytes).and_then(|header| header.info(start, start + bytes.len()))
+                let bytes = bytes.ok_or_else(|| "its data is beyond the file".to_owned());
+                bytes.and_then(|bytes| {
+                    Header::read(bytes).and_then(|header| header.info(start, start + bytes.len()))
+                })
             }
             _ => {
                 let mut start = Vec::new();
                 let read = (&mut entry).take(header::MAX_BYTES).read_to_end(&mut start);
-                read.map_err(|error| wrong(error.to_string()))?;
-                Header::read(&start).and_then(|header| header.compressed(i, entry.size()))
+                read.map_err(|error| error.to_string()).and_then(|_| {
+                    Header::read(&start).and_then(|header| header.compressed(i, entry.size()))
+                })
             }
         };
-        let info = info.map_err(wrong)?;
-        if arrays.insert(name.clone(), info).is_some() {
-            return Err(wrong("there are two arrays of this name".to_owned()));
+        let other = match info {
+            Ok(info) => arrays.insert(name.clone(), info).is_some(),
+            Err(reason) => unreadable.insert(name.clone(), reason).is_some(),
+        };
+        if other {
+            return Err(place.error(Some(&name), "there are two arrays of this name"));
         }
     }
     drop(archive);
-    Ok(File::new(place.path, map, arrays, Metadata::new()))
+    Ok(File::new(place.path, map, arrays, Metadata::new()).with_unreadable(unreadable))
 }
 
 /// The bytes of a compressed array of an archive, `skip` bytes after its beginning.

@@ -30,32 +30,37 @@
 //! tensors and almost no data (beyond 17,000 tensors, and one per 48 bytes) are refused, in saving
 //! too.
 //!
-//! [`TrainingState`] saves the state of a training run in one file.
+//! [`save_sharded`] writes several files and their index. [`TrainingState`] saves the state of a training run in one file.
 
 mod header;
+mod shards;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::atomic::replace;
 use super::mmap::Map;
 use super::module::{Wanted, check_module, check_tied, set_values};
-use super::store::{Data, File, Info, Order};
+use super::store::{Data, File, Info, Order, most_tensors};
+use super::stored::name_of;
 use super::{Place, Problem, for_each_chunk};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::Visit;
 use crate::tensor::Tensor;
-use header::{Description, Header, METADATA, dtype_name};
+use header::{Description, Header, METADATA};
 
 pub use super::module::module_tensors;
 pub use super::store::Metadata;
+pub use shards::save_sharded;
 pub use state::TrainingState;
+
+pub(super) use shards::shards;
 
 /// Writes named tensors and metadata to a file, which is replaced atomically.
 ///
@@ -168,7 +173,7 @@ struct Source<'a> {
     place: Place<'a>,
     /// Positioned at the beginning of the data.
     file: BufReader<fs::File>,
-    header: Header,
+    header: Header<Vec<u8>>,
 }
 
 impl<'a> Source<'a> {
@@ -264,8 +269,12 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let failed = |problem| place.problem(problem);
     let (bytes, size) = (map.bytes(), map.bytes().len() as u64);
     let length = header_length(place, bytes.first_chunk().copied(), size)? as usize;
-    let (text, start) = (bytes[8..8 + length].to_vec(), 8 + length);
+    let (text, start) = (&bytes[8..8 + length], 8 + length);
     let header = Header::check(text, size - start as u64).map_err(failed)?;
+    let most = most_tensors(bytes.len());
+    if header.count() > most {
+        return Err(place.error(None, format_args!("more than {most} tensors, for such a file")));
+    }
     let metadata = header.metadata().map_err(failed)?;
     let entries = header.into_entries().map_err(failed)?.into_iter();
     let tensors = entries.map(|(name, Description { stored, shape, range })| {
@@ -277,70 +286,6 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     });
     let tensors = tensors.collect();
     Ok(File::new(place.path, map, tensors, metadata))
-}
-
-/// The files that [`Files::open`](super::Files::open) opens for a path, sorted.
-pub(super) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
-    const INDEX: &str = "model.safetensors.index.json";
-    let path = place.path;
-    if !path.is_dir() {
-        return match path.extension().is_some_and(|end| end == "json") {
-            true => shards_of_index(place),
-            false => Ok(BTreeSet::from([path.to_owned()])),
-        };
-    }
-    let index = path.join(INDEX);
-    if index.exists() {
-        return shards_of_index(Place { path: &index, ..place });
-    }
-    let failed = |error| place.cannot_read(error);
-    let mut files = BTreeSet::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let file = entry.map_err(failed)?.path();
-        if file.extension().is_some_and(|end| end == "safetensors") {
-            files.insert(file);
-        }
-    }
-    match files.is_empty() {
-        true => {
-            Err(place.error(None, format_args!("the folder has neither {INDEX} nor *.safetensors")))
-        }
-        false => Ok(files),
-    }
-}
-
-/// The files of an index, which must be beside it: `{"weight_map": {"name of a tensor": "name of a file", …}, …}`.
-fn shards_of_index(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
-    let failed = |reason: String| place.error(None, reason);
-    let size = fs::metadata(place.path).map_err(|error| place.cannot_read(error))?.len();
-    if size > header::MAX_BYTES {
-        return Err(failed(format!("an index of {size} bytes is too long")));
-    }
-    let text = fs::read(place.path).map_err(|error| place.cannot_read(error))?;
-    let index: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|error| failed(format!("index: {error}")))?;
-    let Some(map) = index.get("weight_map").and_then(serde_json::Value::as_object) else {
-        return Err(failed("expected an object with the object `weight_map`".to_owned()));
-    };
-    let folder = place.path.parent().unwrap_or(Path::new(""));
-    let mut tensors: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
-    for (name, file) in map {
-        let file = file.as_str().filter(|file| Path::new(file).file_name() == Some(file.as_ref()));
-        let Some(file) = file else {
-            let reason = "expected the name of a file beside the index";
-            return Err(place.error(Some(name), reason));
-        };
-        tensors.entry(folder.join(file)).or_default().push(name);
-    }
-    for (file, names) in &tensors {
-        let file = File::open(file)?;
-        if let Some(name) = names.iter().find(|name| file.info(name).is_err()) {
-            return Err(
-                place.error(Some(name), format_args!("it is not in {}", file.path().display()))
-            );
-        }
-    }
-    Ok(tensors.into_keys().collect())
 }
 
 /// The format of a file that begins with these bytes, if it is a well-known one.
@@ -385,7 +330,7 @@ fn write<B: Backend>(
         return Err(invalid(format!("names and texts take {} bytes: too many", header.len())));
     }
     // A file that could not be loaded is not saved.
-    let checked = Header::check(header.clone().into_bytes(), data);
+    let checked = Header::check(header.as_bytes(), data);
     checked.map_err(|problem| place.problem(problem))?;
     replace(place, |file| {
         let mut put =
@@ -416,7 +361,7 @@ fn describe<B: Backend>(tensors: &[(String, Tensor<B>)], metadata: &Metadata) ->
             header,
             r#"{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{begin},{end}]}},"#,
             quoted(name),
-            dtype_name(tensor.dtype()),
+            name_of(tensor.dtype()),
             dims.join(","),
         );
     }

@@ -32,7 +32,14 @@ pub struct File {
     path: PathBuf,
     map: Arc<Map>,
     tensors: BTreeMap<String, Info>,
+    /// Why other entries cannot be had.
+    unreadable: BTreeMap<String, String>,
     metadata: Metadata,
+}
+
+/// The number of tensors whose list takes less memory than a file of this size and a MiB.
+pub(super) fn most_tensors(bytes: usize) -> usize {
+    (bytes + (900 << 10)) / 400
 }
 
 /// What a file says of a tensor.
@@ -42,7 +49,7 @@ pub struct Info {
     pub(super) shape: Shape,
     pub(super) data: Data,
     /// Where the elements are among those of `data`, if these are not all in order.
-    pub(super) view: Option<Layout>,
+    pub(super) view: Option<Box<Layout>>,
     pub(super) order: Order,
 }
 
@@ -90,10 +97,28 @@ impl Info {
             Data::Compressed { bytes, .. } => *bytes,
         }
     }
+
+    /// The shape of the elements as they are stored, of which there are `count`.
+    fn stored_shape(&self, count: usize) -> Shape {
+        let mut dims = self.shape.dims().to_vec();
+        if self.order.is_fortran {
+            dims.reverse();
+        }
+        if self.view.is_some() { Shape::from(count) } else { Shape::from(dims) }
+    }
+
+    /// The tensor of the elements as they are stored.
+    fn arrange<B: Backend>(&self, x: Tensor<B>) -> Result<Tensor<B>> {
+        match &self.view {
+            Some(layout) => Ok(Tensor::from_data(B::view(x.data(), **layout)?)),
+            None if self.order.is_fortran => x.permute(&(0..x.rank()).rev().collect::<Vec<_>>()),
+            None => Ok(x),
+        }
+    }
 }
 
 impl File {
-    /// Opens a file of a format whose feature is on: safetensors, GGUF, NumPy's `.npy` and `.npz`.
+    /// Opens a file of a format whose feature is on: safetensors, GGUF, NumPy's `.npy` and `.npz`, PyTorch's `.pt`.
     ///
     /// ```
     /// use swath::io::{File, safetensors};
@@ -118,7 +143,34 @@ impl File {
     /// [`Error::File`](crate::Error::File) for a file that cannot be read, is malformed, or is of another format.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let place = Place { op: "File::open", path: path.as_ref() };
-        let map = Map::open(place)?;
+        File::of_map(place, Map::open(place)?)
+    }
+
+    /// Opens a file whose bytes are in memory, such as those of `include_bytes!`. Errors name it `name`.
+    ///
+    /// ```
+    /// use swath::io::{File, safetensors};
+    /// use swath::prelude::*;
+    /// # let path = std::env::temp_dir().join("swath-bytes.safetensors");
+    /// # safetensors::save(&path, [("x", tensor![1.0])], &Default::default())?;
+    /// # let bytes = std::fs::read(&path).unwrap();
+    /// let file = File::from_owner("weights", bytes)?;
+    /// assert_eq!(file.get::<CpuBackend>("x")?.to_vec::<f32>()?, [1.0]);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`open`](File::open).
+    pub fn from_owner(
+        name: impl AsRef<Path>,
+        bytes: impl AsRef<[u8]> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let place = Place { op: "File::from_owner", path: name.as_ref() };
+        File::of_map(place, Map::of(bytes))
+    }
+
+    fn of_map(place: Place<'_>, map: Arc<Map>) -> Result<Self> {
         match map.bytes() {
             [b'G', b'G', b'U', b'F', ..] => return super::gguf::open(place, map),
             #[cfg(feature = "npy")]
@@ -141,7 +193,11 @@ impl File {
         tensors: BTreeMap<String, Info>,
         metadata: Metadata,
     ) -> Self {
-        File { path: path.to_owned(), map, tensors, metadata }
+        File { path: path.to_owned(), map, tensors, unreadable: BTreeMap::new(), metadata }
+    }
+
+    pub(super) fn with_unreadable(self, unreadable: BTreeMap<String, String>) -> Self {
+        File { unreadable, ..self }
     }
 
     /// The path.
@@ -152,6 +208,11 @@ impl File {
     /// The names of the tensors, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
+    }
+
+    /// The names of entries that are no tensors of a known form, such as NumPy's arrays of texts, with the reason.
+    pub fn unreadable(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.unreadable.iter().map(|(name, reason)| (name.as_str(), reason.as_str()))
     }
 
     /// The texts of the file.
@@ -235,21 +296,15 @@ impl File {
             let reason = format!("no conversion of type {} to {dtype} is known", info.dtype_name());
             return Err(place.error(Some(name), reason));
         };
-        let values = Tensor::from_vec(decoded, info.shape);
+        let shape = info.stored_shape(decoded.len());
+        let values = Tensor::from_vec(decoded, shape).and_then(|x| info.arrange(x));
         values.and_then(|x| x.to_dtype(dtype)).map_err(failed)
     }
 
     fn load<B: Backend>(&self, name: &str, info: &Info, dtype: DType) -> Result<Tensor<B>> {
         let place = Place { op: "File::get", path: &self.path };
         let failed = |error| place.error(Some(name), error);
-        let mut dims = info.shape.dims().to_vec();
-        if info.order.is_fortran {
-            dims.reverse();
-        }
-        let mut shape = Shape::from(dims);
-        if info.view.is_some() {
-            shape = Shape::from(info.bytes() / dtype.size());
-        }
+        let shape = info.stored_shape(info.bytes() / dtype.size());
         let mut bytes = self.bytes_of(info).map_err(|reason| place.error(Some(name), reason))?;
         check_bools(place.op, dtype, &bytes).map_err(failed)?;
         if info.order.is_big_endian {
@@ -265,21 +320,17 @@ impl File {
             }
             (_, bytes) => Tensor::from_bytes(dtype, shape, &bytes),
         };
-        let x: Tensor<B> = x.map_err(failed)?;
-        if let Some(layout) = info.view {
-            return Ok(Tensor::from_data(B::view(x.data(), layout)?));
-        }
-        match info.order.is_fortran {
-            true => x.permute(&(0..x.rank()).rev().collect::<Vec<_>>()),
-            false => Ok(x),
-        }
+        x.and_then(|x| info.arrange(x)).map_err(failed)
     }
 
     fn entry<'a>(&'a self, op: &'static str, name: &str) -> Result<(Place<'a>, &'a Info)> {
         let place = Place { op, path: &self.path };
         match self.tensors.get(name) {
             Some(info) => Ok((place, info)),
-            None => Err(place.error(Some(name), self.lacks(name))),
+            None => Err(place.error(
+                Some(name),
+                self.unreadable.get(name).cloned().unwrap_or_else(|| self.lacks(name)),
+            )),
         }
     }
 

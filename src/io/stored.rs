@@ -53,13 +53,49 @@ impl Stored {
     }
 }
 
-/// Types of 8 bits: F8_E4M3 (without infinities; NaN where all bits but the sign are ones), F8_E5M2 (as the upper half
-/// of an `f16`) and F8_E8M0 (powers of two).
-pub(super) static F8: [Other; 3] = [
+/// Types of tensors.
+const DTYPES: [(&str, DType); 9] = [
+    ("F16", DType::F16),
+    ("BF16", DType::BF16),
+    ("F32", DType::F32),
+    ("F64", DType::F64),
+    ("I64", DType::I64),
+    ("I32", DType::I32),
+    ("U32", DType::U32),
+    ("U8", DType::U8),
+    ("BOOL", DType::Bool),
+];
+
+/// Types that tensors cannot hold. Those of 8 bits are F8_E4M3 (without infinities; NaN where all bits but the sign are
+/// ones), F8_E5M2 (as the upper half of an `f16`) and F8_E8M0 (powers of two).
+static OTHERS: [Other; 12] = [
     Other { name: "F8_E4M3", block: [1, 1], value: Some(e4m3) },
     Other { name: "F8_E5M2", block: [1, 1], value: Some(e5m2) },
     Other { name: "F8_E8M0", block: [1, 1], value: Some(e8m0) },
+    Other { name: "F4", block: [2, 1], value: None },
+    Other { name: "F6_E2M3", block: [4, 3], value: None },
+    Other { name: "F6_E3M2", block: [4, 3], value: None },
+    Other { name: "I8", block: [1, 1], value: None },
+    Other { name: "I16", block: [1, 2], value: None },
+    Other { name: "U16", block: [1, 2], value: None },
+    Other { name: "U64", block: [1, 8], value: None },
+    Other { name: "C64", block: [1, 8], value: None },
+    Other { name: "C128", block: [1, 16], value: None },
 ];
+
+impl Stored {
+    /// The type of this name, as safetensors has names.
+    pub fn named(name: &str) -> Option<Stored> {
+        let known = DTYPES.iter().find(|(known, _)| *known == name);
+        let known = known.map(|&(name, dtype)| Stored::Of(dtype, name));
+        known.or_else(|| OTHERS.iter().find(|other| other.name == name).map(Stored::Other))
+    }
+}
+
+/// The name of a type of tensors.
+pub(super) fn name_of(dtype: DType) -> &'static str {
+    DTYPES.iter().find(|(_, known)| *known == dtype).map_or("", |(name, _)| name)
+}
 
 fn e4m3(byte: u8) -> f32 {
     let (exponent, fraction) = (i32::from(byte >> 3 & 15), f32::from(byte & 7) / 8.0);

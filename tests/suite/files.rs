@@ -3,10 +3,12 @@
 mod gguf;
 mod load;
 mod npy;
+mod others;
+mod tables;
 
 use std::fs;
 
-use swath::io::{File, Files};
+use swath::io::{File, Files, safetensors};
 use swath::prelude::*;
 
 use crate::support::files::{Scratch, file_of};
@@ -126,4 +128,58 @@ fn shards_are_opened_by_their_index_or_folder() {
     assert!(error.contains("a.safetensors") && error.contains("c.safetensors"), "{error}");
     let empty = Scratch::new("files-none");
     assert!(Files::open(&empty.0).unwrap_err().to_string().contains("*.safetensors"));
+}
+
+#[test]
+fn a_model_is_saved_in_shards_and_replaced() {
+    let folder = Scratch::new("files-sharded");
+    let tensor = |value: f32| T::full(8, value, DType::F32).unwrap();
+    let tensors = |value: f32| ["a", "b", "c", "d"].map(|name| (name, tensor(value)));
+    let save = |tensors: Vec<(&str, T)>, bytes| {
+        safetensors::save_sharded(&folder.0, tensors, bytes, &Default::default())
+    };
+    let found = || {
+        Files::open(&folder.0).unwrap().get::<CpuBackend>("c").unwrap().to_vec::<f32>().unwrap()[0]
+    };
+    save(tensors(1.0).into(), 64).unwrap();
+    let first = [
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+    ];
+    assert_eq!((folder.names(), found()), (first.map(str::to_owned).to_vec(), 1.0));
+    let index = fs::read_to_string(folder.0.join(first[2])).unwrap();
+    assert!(
+        index.contains("\"total_size\": 128")
+            && index.contains("\"c\": \"model-00002-of-00002.safetensors\""),
+        "{index}"
+    );
+    // The second model has other names until the index names it; then the first one's files go.
+    save(tensors(2.0).into(), 64).unwrap();
+    assert_eq!((folder.names().len(), found()), (3, 2.0));
+    assert!(folder.names()[0].starts_with("model-2-00001"));
+    // Smaller parts than a tensor; a failure changes nothing.
+    save(tensors(3.0).into(), 0).unwrap();
+    assert_eq!((folder.names().len(), found()), (5, 3.0));
+    let before = folder.names();
+    assert!(save(vec![("a", tensor(4.0)), ("z", tensor(4.0)), ("a", tensor(4.0))], 64).is_err());
+    assert!(save(vec![("a", tensor(4.0)), ("__metadata__", tensor(4.0))], 0).is_err());
+    assert_eq!((folder.names(), found()), (before, 3.0));
+    save(vec![], 64).unwrap();
+    assert_eq!(folder.names(), ["model.safetensors.index.json"]);
+    assert_eq!(Files::open(&folder.0).unwrap().names().count(), 0);
+}
+
+#[test]
+fn a_file_lists_no_more_tensors_than_its_size_allows() {
+    let folder = Scratch::new("files-many");
+    let entry = |i: usize| format!(r#""{i}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#);
+    let many = (0..5000).map(entry).collect::<Vec<_>>().join(",");
+    let error = opened(&folder, "many", &file_of(&format!("{{{many}}}"), &[])).unwrap_err();
+    assert!(error.contains("more than") && error.contains("tensors"), "{error}");
+    let few = (0..1000).map(entry).collect::<Vec<_>>().join(",");
+    assert_eq!(
+        opened(&folder, "few", &file_of(&format!("{{{few}}}"), &[])).unwrap().names().count(),
+        1000
+    );
 }

@@ -3,7 +3,7 @@
 
 use crate::dtype::DType;
 use crate::io::store::{Data, Info, Order};
-use crate::io::stored::{Other, Stored};
+use crate::io::stored::{Stored, name_of};
 use crate::shape::{MAX_RANK, Shape};
 
 /// Longest header that is read, as in NumPy.
@@ -11,23 +11,23 @@ pub(super) const MAX_BYTES: u64 = 10_000;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Types of arrays without the byte order, and the names that other files give them.
-const DTYPES: [(&str, &str, DType); 9] = [
-    ("f2", "F16", DType::F16),
-    ("V2", "BF16", DType::BF16),
-    ("f4", "F32", DType::F32),
-    ("f8", "F64", DType::F64),
-    ("i8", "I64", DType::I64),
-    ("i4", "I32", DType::I32),
-    ("u4", "U32", DType::U32),
-    ("u1", "U8", DType::U8),
-    ("b1", "BOOL", DType::Bool),
-];
-
-/// Types that tensors cannot hold.
-static OTHERS: [(&str, Other); 2] = [
-    ("c8", Other { name: "C64", block: [1, 8], value: None }),
-    ("c16", Other { name: "C128", block: [1, 16], value: None }),
+/// Types of arrays without the byte order, and their names in other files.
+const TYPES: [(&str, &str); 15] = [
+    ("f2", "F16"),
+    ("V2", "BF16"),
+    ("f4", "F32"),
+    ("f8", "F64"),
+    ("i8", "I64"),
+    ("i4", "I32"),
+    ("i2", "I16"),
+    ("i1", "I8"),
+    ("u8", "U64"),
+    ("u4", "U32"),
+    ("u2", "U16"),
+    ("u1", "U8"),
+    ("b1", "BOOL"),
+    ("c8", "C64"),
+    ("c16", "C128"),
 ];
 
 /// An array, as its header describes it.
@@ -43,7 +43,8 @@ pub(super) struct Header {
 
 /// The header of an array of this dtype and shape. Its length is a multiple of 64, as NumPy's is.
 pub(super) fn text(dtype: DType, shape: &Shape) -> Vec<u8> {
-    let code = DTYPES.iter().find(|(.., known)| *known == dtype).map_or("", |(code, ..)| code);
+    let name = name_of(dtype);
+    let code = TYPES.iter().find(|(_, known)| *known == name).map_or("", |(code, _)| code);
     let order = if dtype.size() == 1 || dtype == DType::BF16 { '|' } else { '<' };
     let extents: String = shape.dims().iter().map(|extent| format!("{extent},")).collect();
     let mut text =
@@ -150,10 +151,8 @@ impl<'a> Parser<'a> {
         }
         let text = self.text()?;
         let (order, code) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
-        let known = DTYPES.iter().find(|(known, ..)| *known == code);
-        let stored = known.map(|&(_, name, dtype)| Stored::Of(dtype, name));
-        let others = || OTHERS.iter().find(|(known, _)| *known == code);
-        let stored = stored.or_else(|| others().map(|(_, other)| Stored::Other(other)));
+        let known = TYPES.iter().find(|(known, _)| *known == code);
+        let stored = known.and_then(|(_, name)| Stored::named(name));
         match (stored, order) {
             (Some(stored), "<" | "|" | "=") => Ok((stored, false)),
             (Some(stored), ">") => Ok((stored, true)),

@@ -2,30 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use crate::dtype::DType;
 use crate::io::Problem;
+use crate::io::stored::Stored;
 use crate::layout::Layout;
 use crate::shape::{MAX_RANK, Shape, Strides};
 
 /// Deepest nesting of dictionaries.
 const MAX_DEPTH: usize = 16;
 
-/// The storages that tensors may have.
-const STORAGES: [(&str, &str, DType); 9] = [
-    ("HalfStorage", "F16", DType::F16),
-    ("BFloat16Storage", "BF16", DType::BF16),
-    ("FloatStorage", "F32", DType::F32),
-    ("DoubleStorage", "F64", DType::F64),
-    ("LongStorage", "I64", DType::I64),
-    ("IntStorage", "I32", DType::I32),
-    ("UInt32Storage", "U32", DType::U32),
-    ("ByteStorage", "U8", DType::U8),
-    ("BoolStorage", "BOOL", DType::Bool),
+/// The types that tensors may have: PyTorch's names of the dtype and of its storage, if it has one of its own, and the
+/// name in other files.
+const TYPES: [(&str, &str, &str); 18] = [
+    ("float16", "HalfStorage", "F16"),
+    ("bfloat16", "BFloat16Storage", "BF16"),
+    ("float32", "FloatStorage", "F32"),
+    ("float64", "DoubleStorage", "F64"),
+    ("int64", "LongStorage", "I64"),
+    ("int32", "IntStorage", "I32"),
+    ("int16", "ShortStorage", "I16"),
+    ("int8", "CharStorage", "I8"),
+    ("uint64", "", "U64"),
+    ("uint32", "", "U32"),
+    ("uint16", "", "U16"),
+    ("uint8", "ByteStorage", "U8"),
+    ("bool", "BoolStorage", "BOOL"),
+    ("complex64", "ComplexFloatStorage", "C64"),
+    ("complex128", "ComplexDoubleStorage", "C128"),
+    ("float8_e4m3fn", "", "F8_E4M3"),
+    ("float8_e5m2", "", "F8_E5M2"),
+    ("float8_e8m0fnu", "", "F8_E8M0"),
 ];
 
-/// Returns the tensors of a pickle by the keys of the dictionaries that hold them.
-pub(super) fn tensors(program: &[u8]) -> Result<Vec<(String, Tensor<'_>)>, Problem> {
-    let (values, root) = Machine::new(program).run()?;
+/// A tensor and its name, or why there is none.
+type Found<'a> = (String, Result<Tensor<'a>, String>);
+
+/// Returns the tensors of a pickle by the keys of the dictionaries that hold them, at most `most` of them.
+pub(super) fn tensors(program: &[u8], most: usize) -> Result<Vec<Found<'_>>, Problem> {
+    let (values, root) = Machine::new(program, most).run()?;
     let mut found = Vec::new();
     values.tensors(root, "", 0, &mut found)?;
     Ok(found)
@@ -38,28 +51,31 @@ enum Value<'a> {
     Other,
     Int(i64),
     Text(&'a str),
-    Function(Function),
+    Function(Function<'a>),
     /// Of tuples and lists.
     Items(Vec<usize>),
     Dictionary(Vec<(usize, usize)>),
-    Storage(&'static str, DType, &'a str),
-    Tensor(Tensor<'a>),
+    /// A key, and the type of the elements, if the storage has one of its own.
+    Storage(&'a str, Option<Stored>),
+    Tensor(Box<Tensor<'a>>),
+    /// A tensor of a type of this name.
+    Unknown(&'a str),
 }
 
 /// The functions that a pickle may call.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Function {
+#[derive(Clone, Copy, Debug)]
+enum Function<'a> {
     OrderedDict,
+    /// Of a storage, an offset, a shape and strides, and after three other values the dtype, if the storage has none.
     RebuildTensor,
     RebuildParameter,
-    Storage(&'static str, DType),
+    /// Not called: the type of a storage, or a dtype.
+    Type(Option<Stored>, &'a str),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Tensor<'a> {
-    /// The name of its type in other files.
-    pub name: &'static str,
-    pub dtype: DType,
+    pub stored: Stored,
     /// The storage.
     pub key: &'a str,
     pub layout: Layout,
@@ -75,18 +91,23 @@ impl<'a> Values<'a> {
         at: usize,
         name: &str,
         depth: usize,
-        found: &mut Vec<(String, Tensor<'a>)>,
+        found: &mut Vec<Found<'a>>,
     ) -> Result<(), Problem> {
         if depth > MAX_DEPTH {
             return Err(Problem::with(name, "dictionaries are nested too deep"));
         }
         match &self.0[at] {
-            Value::Tensor(tensor) => {
+            Value::Tensor(_) | Value::Unknown(_) => {
                 // A dictionary that occurs in many others would be listed as often.
                 if found.len() > self.0.len() {
                     return Err("the dictionaries share tensors".to_owned().into());
                 }
-                found.push((name.to_owned(), tensor.clone()));
+                let tensor = match &self.0[at] {
+                    Value::Tensor(tensor) => Ok((**tensor).clone()),
+                    Value::Unknown(name) => Err(format!("the type `{name}` is not known")),
+                    _ => return Ok(()),
+                };
+                found.push((name.to_owned(), tensor));
             }
             Value::Dictionary(items) => {
                 for &(key, value) in items {
@@ -111,6 +132,8 @@ struct Machine<'a> {
     at: usize,
     values: Vec<Value<'a>>,
     stack: Vec<usize>,
+    /// How many more values, and references to them, a file of this size may need.
+    room: usize,
     /// Heights of the stack at the marks.
     marks: Vec<usize>,
     memo: BTreeMap<u32, usize>,
@@ -119,9 +142,9 @@ struct Machine<'a> {
 type Step<T> = Result<T, String>;
 
 impl<'a> Machine<'a> {
-    fn new(program: &'a [u8]) -> Self {
+    fn new(program: &'a [u8], most: usize) -> Self {
         let (values, stack, marks, memo) = (vec![], vec![], vec![], BTreeMap::new());
-        Machine { program, at: 0, values, stack, marks, memo }
+        Machine { program, at: 0, values, stack, room: 8 * most, marks, memo }
     }
 
     /// Returns all values and the number of the last one.
@@ -164,9 +187,16 @@ impl<'a> Machine<'a> {
         std::str::from_utf8(&rest[..end]).map_err(|error| error.to_string())
     }
 
-    fn push(&mut self, value: Value<'a>) {
-        self.stack.push(self.values.len());
+    fn push(&mut self, value: Value<'a>) -> Step<()> {
+        self.refer(self.values.len())?;
         self.values.push(value);
+        Ok(())
+    }
+
+    fn refer(&mut self, value: usize) -> Step<()> {
+        self.room = self.room.checked_sub(1).ok_or("more values than such a file needs")?;
+        self.stack.push(value);
+        Ok(())
     }
 
     fn pop(&mut self) -> Step<usize> {
@@ -193,13 +223,16 @@ impl<'a> Machine<'a> {
             // PROTO, FRAME
             0x80 => drop(self.take(1)?),
             0x95 => drop(self.take(8)?),
-            b'(' => self.marks.push(self.stack.len()),
+            b'(' => {
+                self.room = self.room.checked_sub(1).ok_or("more marks than such a file needs")?;
+                self.marks.push(self.stack.len());
+            }
             b'0' => drop(self.pop()?),
             b'1' => drop(self.pop_to_mark()?),
-            b'N' | 0x88 | 0x89 => self.push(Value::Other),
+            b'N' | 0x88 | 0x89 => self.push(Value::Other)?,
             b'G' => {
                 self.take(8)?;
-                self.push(Value::Other);
+                self.push(Value::Other)?;
             }
             b'K' => self.integer(1)?,
             b'M' => self.integer(2)?,
@@ -217,7 +250,7 @@ impl<'a> Machine<'a> {
                     }
                     None => Value::Other,
                 };
-                self.push(value);
+                self.push(value)?;
             }
             b'X' => self.push_text(4)?,
             0x8C => self.push_text(1)?,
@@ -225,16 +258,16 @@ impl<'a> Machine<'a> {
             // BINBYTES, SHORT_BINBYTES
             b'B' => self.skip(4)?,
             b'C' => self.skip(1)?,
-            b')' | b']' => self.push(Value::Items(vec![])),
-            b'}' => self.push(Value::Dictionary(vec![])),
+            b')' | b']' => self.push(Value::Items(vec![]))?,
+            b'}' => self.push(Value::Dictionary(vec![]))?,
             b't' => {
                 let items = self.pop_to_mark()?;
-                self.push(Value::Items(items));
+                self.push(Value::Items(items))?;
             }
             count @ 0x85..=0x87 => {
                 let mut items = (0..count - 0x84).map(|_| self.pop()).collect::<Step<Vec<_>>>()?;
                 items.reverse();
-                self.push(Value::Items(items));
+                self.push(Value::Items(items))?;
             }
             b'a' => {
                 let item = self.pop()?;
@@ -292,21 +325,18 @@ impl<'a> Machine<'a> {
     fn integer(&mut self, bytes: usize) -> Step<()> {
         let number = self.number(bytes)?;
         let number = if bytes == 4 { i64::from(number as u32 as i32) } else { number as i64 };
-        self.push(Value::Int(number));
-        Ok(())
+        self.push(Value::Int(number))
     }
 
     fn push_text(&mut self, bytes: usize) -> Step<()> {
         let text = self.text(bytes)?;
-        self.push(Value::Text(text));
-        Ok(())
+        self.push(Value::Text(text))
     }
 
     fn skip(&mut self, bytes: usize) -> Step<()> {
         let length = usize::try_from(self.number(bytes)?).map_err(|error| error.to_string())?;
         self.take(length)?;
-        self.push(Value::Other);
-        Ok(())
+        self.push(Value::Other)
     }
 
     fn append(&mut self, items: Vec<usize>) -> Step<()> {
@@ -339,28 +369,30 @@ impl<'a> Machine<'a> {
         let number = self.number(bytes)? as u32;
         let value =
             self.memo.get(&number).ok_or_else(|| format!("no value has the number {number}"))?;
-        self.stack.push(*value);
-        Ok(())
+        let value = *value;
+        self.refer(value)
     }
 
-    fn function(&mut self, module: &str, name: &str) -> Step<()> {
-        let storage = || STORAGES.iter().find(|(known, ..)| *known == name);
+    fn function(&mut self, module: &'a str, name: &'a str) -> Step<()> {
         let function = match (module, name) {
             ("collections", "OrderedDict") => Function::OrderedDict,
-            ("torch._utils", "_rebuild_tensor_v2") => Function::RebuildTensor,
+            ("torch._utils", "_rebuild_tensor_v2" | "_rebuild_tensor_v3") => {
+                Function::RebuildTensor
+            }
             ("torch._utils", "_rebuild_parameter") => Function::RebuildParameter,
-            ("torch", _) => match storage() {
-                Some(&(_, name, dtype)) => Function::Storage(name, dtype),
-                None => return Err(format!("tensors cannot have the storage `{name}`")),
-            },
+            ("torch.storage", "UntypedStorage") => Function::Type(None, ""),
+            ("torch", _) => {
+                let mut known = TYPES.iter();
+                let known = known.find(|(dtype, storage, _)| [dtype, storage].contains(&&name));
+                Function::Type(known.and_then(|(.., name)| Stored::named(name)), name)
+            }
             _ => {
                 return Err(format!(
-                    "it calls `{module}.{name}`, which is not a tensor: save a state_dict with safetensors instead"
+                    "it calls `{module}.{name}`, which makes no tensor: save a state_dict, or with safetensors"
                 ));
             }
         };
-        self.push(Value::Function(function));
-        Ok(())
+        self.push(Value::Function(function))
     }
 
     /// A storage: ("storage", type, key, device, number of elements).
@@ -373,15 +405,17 @@ impl<'a> Machine<'a> {
         let storage = match parts[..] {
             [
                 Value::Text("storage"),
-                &Value::Function(Function::Storage(name, dtype)),
+                &Value::Function(Function::Type(stored, name)),
                 &Value::Text(key),
                 _,
                 _,
-            ] => Value::Storage(name, dtype, key),
+            ] => match stored {
+                None if !name.is_empty() => Value::Unknown(name),
+                _ => Value::Storage(key, stored),
+            },
             _ => return Err("a storage of an unknown form".to_owned()),
         };
-        self.push(storage);
-        Ok(())
+        self.push(storage)
     }
 
     fn call(&mut self) -> Step<()> {
@@ -397,14 +431,15 @@ impl<'a> Machine<'a> {
             (Function::RebuildParameter, [Value::Tensor(tensor), ..]) => {
                 Value::Tensor(tensor.clone())
             }
+            (_, [Value::Unknown(name), ..]) => Value::Unknown(name),
             (
                 Function::RebuildTensor,
                 [
-                    Value::Storage(name, dtype, key),
+                    Value::Storage(key, stored),
                     Value::Int(offset),
                     Value::Items(dims),
                     Value::Items(strides),
-                    ..,
+                    rest @ ..,
                 ],
             ) => {
                 let dims: Vec<usize> = self.integers(dims, "extent")?;
@@ -412,14 +447,23 @@ impl<'a> Machine<'a> {
                 let offset =
                     usize::try_from(*offset).map_err(|_| format!("an offset of {offset}"))?;
                 let shape = Shape::from(dims);
-                let layout = Layout::new(shape, Strides::new(&strides), offset)
+                let fits = strides.len() == shape.ndim();
+                let layout = fits.then(|| Layout::new(shape, Strides::new(&strides), offset));
+                let layout = layout
+                    .flatten()
                     .ok_or_else(|| format!("strides {strides:?} do not fit shape {shape}"))?;
-                Value::Tensor(Tensor { name, dtype: *dtype, key, layout })
+                let dtype = match rest {
+                    [_, _, Value::Function(Function::Type(dtype, name)), ..] => (*dtype, *name),
+                    _ => (None, "of a tensor without a type"),
+                };
+                match stored.or(dtype.0) {
+                    Some(stored) => Value::Tensor(Box::new(Tensor { stored, key, layout })),
+                    None => Value::Unknown(dtype.1),
+                }
             }
             _ => return Err("it calls a function with other arguments than PyTorch".to_owned()),
         };
-        self.push(result);
-        Ok(())
+        self.push(result)
     }
 
     fn integers<N: TryFrom<i64>>(&self, items: &[usize], what: &str) -> Step<Vec<N>> {

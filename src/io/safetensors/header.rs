@@ -23,8 +23,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use smallvec::SmallVec;
 
-use crate::dtype::DType;
-use crate::io::stored::{F8, Other, Stored};
+use crate::io::stored::Stored;
 use crate::io::{MAX_NAME, Metadata, Problem};
 use crate::shape::{MAX_RANK, Shape};
 
@@ -33,39 +32,6 @@ pub(super) const METADATA: &str = "__metadata__";
 
 /// Largest accepted header in bytes, as in other implementations.
 pub(super) const MAX_BYTES: u64 = 100_000_000;
-
-/// Names of dtypes in files.
-const DTYPES: [(&str, DType); 9] = [
-    ("F16", DType::F16),
-    ("BF16", DType::BF16),
-    ("F32", DType::F32),
-    ("F64", DType::F64),
-    ("I64", DType::I64),
-    ("I32", DType::I32),
-    ("U32", DType::U32),
-    ("U8", DType::U8),
-    ("BOOL", DType::Bool),
-];
-
-/// Types of the format that tensors cannot hold, besides those of 8 bits: floats of 4 and 6 bits, complex numbers.
-static OTHERS: [Other; 4] = [
-    Other { name: "F4", block: [2, 1], value: None },
-    Other { name: "F6_E2M3", block: [4, 3], value: None },
-    Other { name: "F6_E3M2", block: [4, 3], value: None },
-    Other { name: "C64", block: [1, 8], value: None },
-];
-
-pub(super) fn dtype_name(dtype: DType) -> &'static str {
-    DTYPES.iter().find(|(_, known)| *known == dtype).map_or("", |(name, _)| name)
-}
-
-/// The type of a name in files.
-fn stored(name: &str) -> Option<Stored> {
-    let known = DTYPES.iter().find(|(known, _)| *known == name);
-    let known = known.map(|&(name, dtype)| Stored::Of(dtype, name));
-    let mut others = F8.iter().chain(&OTHERS);
-    known.or_else(|| others.find(|other| other.name == name).map(Stored::Other))
-}
 
 /// A tensor as the header describes it.
 #[derive(Clone, Copy, Debug)]
@@ -78,17 +44,17 @@ pub(super) struct Description {
 
 /// A header that has passed all checks.
 #[derive(Debug)]
-pub(super) struct Header {
-    text: Vec<u8>,
+pub(super) struct Header<T> {
+    text: T,
     count: usize,
 }
 
-impl Header {
+impl<T: AsRef<[u8]>> Header<T> {
     /// Checks a header that is followed by `data` bytes of data.
-    pub fn check(text: Vec<u8>, data: u64) -> Result<Header, Problem> {
-        check_lengths(&text, data)?;
+    pub fn check(text: T, data: u64) -> Result<Header<T>, Problem> {
+        check_lengths(text.as_ref(), data)?;
         let mut count = 0;
-        walk(&text, None, &mut |name, tensor| {
+        walk(text.as_ref(), None, &mut |name, tensor| {
             count += 1;
             tensor.check(data).map_err(|reason| Problem::with(name, reason))
         })?;
@@ -107,7 +73,7 @@ impl Header {
         &self,
         f: &mut dyn FnMut(&str, Description) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
-        walk(&self.text, None, f)
+        walk(self.text.as_ref(), None, f)
     }
 
     /// Returns all tensors, in the order of the data.
@@ -124,7 +90,7 @@ impl Header {
     /// Returns the metadata.
     pub fn metadata(&self) -> Result<Metadata, Problem> {
         let mut texts = Metadata::new();
-        walk(&self.text, Some(&mut texts), &mut |_, _| Ok(()))?;
+        walk(self.text.as_ref(), Some(&mut texts), &mut |_, _| Ok(()))?;
         Ok(texts)
     }
 
@@ -380,7 +346,7 @@ impl<'de> Visitor<'de> for EntrySeed {
                 "dtype" => {
                     let Text(name) = map.next_value_seed(TextSeed)?;
                     let unknown = || de::Error::custom(format_args!("no dtype `{name}` here"));
-                    dtype.replace(stored(&name).ok_or_else(unknown)?).is_some()
+                    dtype.replace(Stored::named(&name).ok_or_else(unknown)?).is_some()
                 }
                 "shape" => shape.replace(map.next_value_seed(ShapeSeed)?).is_some(),
                 "data_offsets" => range.replace(map.next_value()?).is_some(),

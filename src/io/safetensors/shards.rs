@@ -1,0 +1,164 @@
+//! Models in several files: the index `model.safetensors.index.json` names the file of each tensor.
+//!
+//! ```text
+//! {"metadata": {"total_size": 4096}, "weight_map": {"name of a tensor": "name of a file beside the index", …}}
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::{header, write};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::io::atomic::replace;
+use crate::io::{File, Metadata, Place};
+use crate::tensor::Tensor;
+
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Writes named tensors to a folder, in files of at most `max_bytes` of data each, and an index of them. A tensor that
+/// is larger has a file of its own. [`Files::open`](crate::io::Files::open) reads the folder, as other programs do.
+///
+/// The index is replaced last and atomically: until then the folder has the model that it had. The files of that model
+/// are removed afterwards; new files are `model-00001-of-00003.safetensors` and so on, or `model-2-00001-…` where the
+/// folder has such a file already.
+///
+/// ```
+/// use swath::io::{Files, safetensors};
+/// use swath::prelude::*;
+/// # let folder = std::env::temp_dir().join("swath-sharded");
+/// let tensors = [("a", tensor![1.0, 2.0]), ("b", tensor![3.0]), ("c", tensor![4.0])];
+/// safetensors::save_sharded(&folder, tensors, 8, &Default::default())?;
+/// let files = Files::open(&folder)?;
+/// assert_eq!(files.iter().count(), 2);
+/// assert_eq!(files.get::<CpuBackend>("c")?.to_vec::<f32>()?, [4.0]);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`] if a file cannot be written, [`Error::InvalidArgument`] for a duplicate name, or the name
+/// `__metadata__`. New files are then removed.
+pub fn save_sharded<B: Backend>(
+    folder: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (impl Into<String>, Tensor<B>)>,
+    max_bytes: u64,
+    metadata: &Metadata,
+) -> Result<()> {
+    let folder = folder.as_ref();
+    let place = Place { op: "safetensors::save_sharded", path: folder };
+    let mut sorted = BTreeMap::new();
+    for (name, tensor) in tensors {
+        let name = name.into();
+        if sorted.insert(name.clone(), tensor).is_some() {
+            let reason = format!("there are two tensors of the name `{name}`");
+            return Err(Error::InvalidArgument { op: "save_sharded", reason });
+        }
+    }
+    let (mut parts, mut total, mut room) = (Vec::new(), 0, 0);
+    for (name, tensor) in sorted {
+        let bytes = (tensor.numel() * tensor.dtype().size()) as u64;
+        if bytes > room || parts.is_empty() {
+            parts.push(Vec::new());
+            room = max_bytes;
+        }
+        room = room.saturating_sub(bytes);
+        total += bytes;
+        parts.last_mut().expect("a part has been pushed").push((name, tensor));
+    }
+    fs::create_dir_all(folder).map_err(|error| place.cannot_write(error))?;
+    let index = Place { path: &folder.join(INDEX), ..place };
+    let old = shards_of_index(index).unwrap_or_default();
+    let count = parts.len();
+    let names = (1..).map(|version| {
+        let version = if version == 1 { String::new() } else { format!("{version}-") };
+        let name = |i: usize| format!("model-{version}{i:05}-of-{count:05}.safetensors");
+        (1..=count).map(name).collect::<Vec<_>>()
+    });
+    let is_free = |names: &Vec<String>| names.iter().all(|name| !folder.join(name).exists());
+    let names = names.into_iter().find(is_free).unwrap_or_default();
+    let mut map = serde_json::Map::new();
+    let save = || {
+        for (part, file) in parts.into_iter().zip(&names) {
+            map.extend(part.iter().map(|(name, _)| (name.clone(), file.as_str().into())));
+            write(Place { path: &folder.join(file), ..place }, part, metadata)?;
+        }
+        let text = serde_json::json!({"metadata": {"total_size": total}, "weight_map": map});
+        replace(index, |file| {
+            file.write_all(format!("{text:#}\n").as_bytes()).map_err(|e| index.cannot_write(e))
+        })
+    };
+    let saved = save();
+    // Of both models the one that the index does not name. An error after the index was replaced leaves the new one.
+    let named = if index.path.exists() { shards_of_index(index) } else { Ok(BTreeSet::new()) };
+    if let Ok(named) = named {
+        let files = names.iter().map(|name| folder.join(name)).chain(old);
+        files.filter(|file| !named.contains(file)).for_each(|file| drop(fs::remove_file(file)));
+    }
+    saved
+}
+
+/// The files that [`Files::open`](crate::io::Files::open) opens for a path, sorted.
+pub(in crate::io) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
+    let path = place.path;
+    if !path.is_dir() {
+        return match path.extension().is_some_and(|end| end == "json") {
+            true => shards_of_index(place),
+            false => Ok(BTreeSet::from([path.to_owned()])),
+        };
+    }
+    let index = path.join(INDEX);
+    if index.exists() {
+        return shards_of_index(Place { path: &index, ..place });
+    }
+    let failed = |error| place.cannot_read(error);
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        if file.extension().is_some_and(|end| end == "safetensors") {
+            files.insert(file);
+        }
+    }
+    match files.is_empty() {
+        true => {
+            Err(place.error(None, format_args!("the folder has neither {INDEX} nor *.safetensors")))
+        }
+        false => Ok(files),
+    }
+}
+
+/// The files of an index, which must be beside it.
+fn shards_of_index(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
+    let failed = |reason: String| place.error(None, reason);
+    let size = fs::metadata(place.path).map_err(|error| place.cannot_read(error))?.len();
+    if size > header::MAX_BYTES {
+        return Err(failed(format!("an index of {size} bytes is too long")));
+    }
+    let text = fs::read(place.path).map_err(|error| place.cannot_read(error))?;
+    let index: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|error| failed(format!("index: {error}")))?;
+    let Some(map) = index.get("weight_map").and_then(serde_json::Value::as_object) else {
+        return Err(failed("expected an object with the object `weight_map`".to_owned()));
+    };
+    let folder = place.path.parent().unwrap_or(Path::new(""));
+    let mut tensors: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
+    for (name, file) in map {
+        let file = file.as_str().filter(|file| Path::new(file).file_name() == Some(file.as_ref()));
+        let Some(file) = file else {
+            let reason = "expected the name of a file beside the index";
+            return Err(place.error(Some(name), reason));
+        };
+        tensors.entry(folder.join(file)).or_default().push(name);
+    }
+    for (file, names) in &tensors {
+        let file = File::open(file)?;
+        if let Some(name) = names.iter().find(|name| file.info(name).is_err()) {
+            return Err(
+                place.error(Some(name), format_args!("it is not in {}", file.path().display()))
+            );
+        }
+    }
+    Ok(tensors.into_keys().collect())
+}
