@@ -64,9 +64,11 @@ mod visit;
 
 pub use crate::ops::Activation;
 pub use attention::{MultiHeadAttention, MultiHeadAttentionOptions};
-pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormOptions};
+pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d, BatchNormOptions};
 pub use buffer::Buffer;
-pub use conv::{Conv1d, Conv2d, ConvLayerOptions, ConvTranspose1d, ConvTranspose2d};
+pub use conv::{
+    Conv1d, Conv2d, Conv3d, ConvLayerOptions, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
+};
 pub use convert::to_dtype;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -79,7 +81,7 @@ pub use linear::{Linear, LinearOptions};
 pub use locate::{PartId, locate};
 pub use pool::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AvgPool1d,
-    AvgPool2d, Flatten, MaxPool1d, MaxPool2d,
+    AvgPool2d, AvgPool3d, Flatten, MaxPool1d, MaxPool2d, MaxPool3d,
 };
 pub use rms_norm::{RmsNorm, RmsNormOptions};
 pub use sequential::{Func, Sequential};

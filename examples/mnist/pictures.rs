@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use swath::io::image;
 use swath::prelude::*;
 
 use crate::digits::{Pen, SIDE};
-use crate::{Failure, Images};
+use crate::{Failure, Images, Tensor};
 
 type Color = [f32; 3];
 
@@ -51,18 +52,9 @@ impl Picture {
     }
 
     fn save(&self, path: &Path) -> Result<(), Failure> {
-        let bytes: Vec<u8> =
-            self.pixels.iter().flatten().map(|x| (x * 255.0).round() as u8).collect();
-        swath::io::replace_file(path, |file| {
-            let height = self.pixels.len() / self.width;
-            let mut encoder = png::Encoder::new(file, self.width as u32, height as u32);
-            encoder.set_color(png::ColorType::Rgb);
-            let mut writer = encoder.write_header()?;
-            writer.write_image_data(&bytes)?;
-            writer.finish()?;
-            Ok(())
-        })?;
-        Ok(())
+        let bytes = self.pixels.iter().flatten().map(|x| (x * 255.0).round() as u8).collect();
+        let shape = (self.pixels.len() / self.width, self.width, 3);
+        Ok(image::save(path, &Tensor::from_vec(bytes, shape)?.permute(&[2, 0, 1])?)?)
     }
 }
 

@@ -189,4 +189,7 @@ batch_norms! {
     /// # Ok::<(), Error>(())
     /// ```
     BatchNorm2d 4, "expected 4 axes: [n, channels, height, width]";
+    /// Batch normalization (Ioffe and Szegedy, 2015) of volumes `[n, channels, d, h, w]`:
+    /// `(x - mean) / √(variance + eps) · weight + bias` with a mean and a variance of each channel.
+    BatchNorm3d 5, "expected 5 axes: [n, channels, depth, height, width]";
 }

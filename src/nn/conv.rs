@@ -197,6 +197,12 @@ convolution_layers! {
     Conv2d 2 conv2d or conv2d_activation, ConvOptions "`[outputs, inputs / groups, height, width]`."
         |inputs, outputs| [outputs, inputs];
 
+    /// Convolution of volumes `[n, inputs, d, h, w]`, [`Tensor::conv3d`].
+    ///
+    /// Weight and bias are initialized uniformly in `±1/√fan-in`, as PyTorch's.
+    Conv3d 3 conv3d or conv3d_activation, ConvOptions "`[outputs, inputs / groups, depth, height, width]`."
+        |inputs, outputs| [outputs, inputs];
+
     /// Transposed convolution of signals `[n, inputs, l]`, [`Tensor::conv_transpose1d`].
     ///
     /// Weight and bias are initialized uniformly in `±1/√(outputs / groups · kernel)`, as PyTorch's.
@@ -207,5 +213,11 @@ convolution_layers! {
     ///
     /// Weight and bias are initialized uniformly in `±1/√(outputs / groups · height · width)`, as PyTorch's.
     ConvTranspose2d 2 conv_transpose2d, ConvTransposeOptions "`[inputs, outputs / groups, height, width]`."
+        |inputs, outputs| [inputs, outputs];
+
+    /// Transposed convolution of volumes `[n, inputs, d, h, w]`, [`Tensor::conv_transpose3d`].
+    ///
+    /// Weight and bias are initialized uniformly in `±1/√(outputs / groups · kernel's elements)`, as PyTorch's.
+    ConvTranspose3d 3 conv_transpose3d, ConvTransposeOptions "`[inputs, outputs / groups, depth, height, width]`."
         |inputs, outputs| [inputs, outputs];
 }

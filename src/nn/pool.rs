@@ -48,10 +48,14 @@ layers! {
     /// # Ok::<(), Error>(())
     /// ```
     MaxPool2d(PoolOptions<2>): |x, layer| x.max_pool2d(layer.0);
+    /// The largest values of windows of volumes `[n, c, d, h, w]`, [`Tensor::max_pool3d`].
+    MaxPool3d(PoolOptions<3>): |x, layer| x.max_pool3d(layer.0);
     /// The means of windows of signals `[n, c, l]`, [`Tensor::avg_pool1d`].
     AvgPool1d(PoolOptions<1>): |x, layer| x.avg_pool1d(layer.0);
     /// The means of windows of images `[n, c, h, w]`, [`Tensor::avg_pool2d`].
     AvgPool2d(PoolOptions<2>): |x, layer| x.avg_pool2d(layer.0);
+    /// The means of windows of volumes `[n, c, d, h, w]`, [`Tensor::avg_pool3d`].
+    AvgPool3d(PoolOptions<3>): |x, layer| x.avg_pool3d(layer.0);
     /// The means of as many windows of signals `[n, c, l]` as given, [`Tensor::adaptive_avg_pool1d`].
     AdaptiveAvgPool1d(usize): |x, layer| x.adaptive_avg_pool1d(layer.0);
     /// The means of as many windows of images `[n, c, h, w]` as given, [`Tensor::adaptive_avg_pool2d`].

@@ -133,7 +133,7 @@ fn shards_are_opened_by_their_index_or_folder() {
 #[test]
 fn a_model_is_saved_in_shards_and_replaced() {
     let folder = Scratch::new("files-sharded");
-    let tensor = |value: f32| T::full(8, value, DType::F32).unwrap();
+    let tensor = |value: f32| T::full(8, value).unwrap();
     let tensors = |value: f32| ["a", "b", "c", "d"].map(|name| (name, tensor(value)));
     let save = |tensors: Vec<(&str, T)>, bytes| {
         safetensors::save_sharded(&folder.0, tensors, bytes, &Default::default())

@@ -64,11 +64,6 @@ impl Foreign {
         self.buffer.bytes / self.dtype.size()
     }
 
-    /// The elements in the machine's byte order.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.buffer.as_slice()
-    }
-
     pub(crate) fn buffer(&self) -> &Buffer {
         &self.buffer
     }

@@ -81,7 +81,9 @@ fn layers_have_the_names_and_values_of_pytorchs() {
     let (mut model, report) =
         Load::new(&file).prefix("model.").fill(empty(layers).unwrap()).unwrap();
     assert!(report.missing.is_empty() && report.unused.is_empty(), "{report}");
-    model.set_training(false);
+    model.batch_norm1d.set_training(false);
+    model.batch_norm2d.set_training(false);
+    model.batch_norm3d.set_training(false);
     let check = |name: &str, layer: &dyn Module<CpuBackend>| {
         let [x, y] = ["inputs", "outputs"].map(|of| file.get(&format!("{of}.{name}")).unwrap());
         assert_near(&layer.forward(&x).unwrap(), &y);

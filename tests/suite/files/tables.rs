@@ -123,7 +123,7 @@ fn images_are_written_and_read() {
         );
     }
     let path = folder.0.join("x.jpg");
-    image::save(&path, &T::full((3, 8, 8), 77u8, DType::U8).unwrap()).unwrap();
+    image::save(&path, &T::full((3, 8, 8), 77u8).unwrap()).unwrap();
     let again: T = image::load(&path, Channels::Rgb).unwrap();
     assert!(again.to_vec::<u8>().unwrap().iter().all(|pixel| pixel.abs_diff(77) < 3));
     for x in [
