@@ -196,6 +196,7 @@ impl File {
         File { path: path.to_owned(), map, tensors, unreadable: BTreeMap::new(), metadata }
     }
 
+    #[cfg(feature = "npy")]
     pub(super) fn with_unreadable(self, unreadable: BTreeMap<String, String>) -> Self {
         File { unreadable, ..self }
     }
