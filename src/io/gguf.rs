@@ -171,9 +171,11 @@ fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata
 
 /// The type of a number in files.
 fn stored(kind: u32) -> Option<Stored> {
-    const DTYPES: [(u32, &str, DType); 6] = [
+    const DTYPES: [(u32, &str, DType); 8] = [
         (0, "F32", DType::F32),
         (1, "F16", DType::F16),
+        (24, "I8", DType::I8),
+        (25, "I16", DType::I16),
         (26, "I32", DType::I32),
         (27, "I64", DType::I64),
         (28, "F64", DType::F64),
@@ -186,7 +188,7 @@ fn stored(kind: u32) -> Option<Stored> {
 }
 
 /// Blocks of quantised elements, with their numbers.
-static BLOCKS: [(u32, Other); 28] = {
+static BLOCKS: [(u32, Other); 26] = {
     const fn row(number: u32, name: &'static str, elements: usize, bytes: usize) -> (u32, Other) {
         (number, Other { name, block: [elements, bytes], value: None })
     }
@@ -211,8 +213,6 @@ static BLOCKS: [(u32, Other); 28] = {
         row(21, "IQ3_S", 256, 110),
         row(22, "IQ2_S", 256, 82),
         row(23, "IQ4_XS", 256, 136),
-        row(24, "I8", 1, 1),
-        row(25, "I16", 1, 2),
         row(29, "IQ1_M", 256, 56),
         row(34, "TQ1_0", 256, 54),
         row(35, "TQ2_0", 256, 66),

@@ -12,7 +12,7 @@ pub(super) const MAX_BYTES: u64 = 10_000;
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Types of arrays without the byte order, and the names that other files give them.
-const DTYPES: [(&str, &str, DType); 9] = [
+const DTYPES: [(&str, &str, DType); 13] = [
     ("f2", "F16", DType::F16),
     ("V2", "BF16", DType::BF16),
     ("f4", "F32", DType::F32),
@@ -21,6 +21,10 @@ const DTYPES: [(&str, &str, DType); 9] = [
     ("i4", "I32", DType::I32),
     ("u4", "U32", DType::U32),
     ("u1", "U8", DType::U8),
+    ("i1", "I8", DType::I8),
+    ("i2", "I16", DType::I16),
+    ("u2", "U16", DType::U16),
+    ("u8", "U64", DType::U64),
     ("b1", "BOOL", DType::Bool),
 ];
 

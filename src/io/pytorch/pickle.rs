@@ -11,7 +11,7 @@ use crate::shape::{MAX_RANK, Shape, Strides};
 const MAX_DEPTH: usize = 16;
 
 /// The storages that tensors may have.
-const STORAGES: [(&str, &str, DType); 9] = [
+const STORAGES: [(&str, &str, DType); 13] = [
     ("HalfStorage", "F16", DType::F16),
     ("BFloat16Storage", "BF16", DType::BF16),
     ("FloatStorage", "F32", DType::F32),
@@ -20,6 +20,10 @@ const STORAGES: [(&str, &str, DType); 9] = [
     ("IntStorage", "I32", DType::I32),
     ("UInt32Storage", "U32", DType::U32),
     ("ByteStorage", "U8", DType::U8),
+    ("CharStorage", "I8", DType::I8),
+    ("ShortStorage", "I16", DType::I16),
+    ("UInt16Storage", "U16", DType::U16),
+    ("UInt64Storage", "U64", DType::U64),
     ("BoolStorage", "BOOL", DType::Bool),
 ];
 

@@ -35,7 +35,7 @@ pub(super) const METADATA: &str = "__metadata__";
 pub(super) const MAX_BYTES: u64 = 100_000_000;
 
 /// Names of dtypes in files.
-const DTYPES: [(&str, DType); 9] = [
+const DTYPES: [(&str, DType); 13] = [
     ("F16", DType::F16),
     ("BF16", DType::BF16),
     ("F32", DType::F32),
@@ -44,6 +44,10 @@ const DTYPES: [(&str, DType); 9] = [
     ("I32", DType::I32),
     ("U32", DType::U32),
     ("U8", DType::U8),
+    ("I8", DType::I8),
+    ("I16", DType::I16),
+    ("U16", DType::U16),
+    ("U64", DType::U64),
     ("BOOL", DType::Bool),
 ];
 
