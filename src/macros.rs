@@ -69,7 +69,7 @@ pub mod detail {
             }
         )*};
     }
-    leaves!(f16 bf16 f32 f64 i64 i32 u32 u8 bool);
+    leaves!(f16 bf16 f32 f64 i64 i32 u32 u8 i8 i16 u16 u64 bool);
 
     impl<N: Nested, const LEN: usize> Nested for [N; LEN] {
         type Item = N::Item;

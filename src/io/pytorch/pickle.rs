@@ -10,7 +10,7 @@ use crate::shape::{MAX_RANK, Shape, Strides};
 /// Deepest nesting of dictionaries.
 const MAX_DEPTH: usize = 16;
 
-/// The storages that tensors may have.
+/// The storages that tensors may have, and the types of those in storages without a type.
 const STORAGES: [(&str, &str, DType); 13] = [
     ("HalfStorage", "F16", DType::F16),
     ("BFloat16Storage", "BF16", DType::BF16),
@@ -18,12 +18,12 @@ const STORAGES: [(&str, &str, DType); 13] = [
     ("DoubleStorage", "F64", DType::F64),
     ("LongStorage", "I64", DType::I64),
     ("IntStorage", "I32", DType::I32),
-    ("UInt32Storage", "U32", DType::U32),
+    ("uint32", "U32", DType::U32),
     ("ByteStorage", "U8", DType::U8),
     ("CharStorage", "I8", DType::I8),
     ("ShortStorage", "I16", DType::I16),
-    ("UInt16Storage", "U16", DType::U16),
-    ("UInt64Storage", "U64", DType::U64),
+    ("uint16", "U16", DType::U16),
+    ("uint64", "U64", DType::U64),
     ("BoolStorage", "BOOL", DType::Bool),
 ];
 
@@ -351,7 +351,10 @@ impl<'a> Machine<'a> {
         let storage = || STORAGES.iter().find(|(known, ..)| *known == name);
         let function = match (module, name) {
             ("collections", "OrderedDict") => Function::OrderedDict,
-            ("torch._utils", "_rebuild_tensor_v2") => Function::RebuildTensor,
+            ("torch._utils", "_rebuild_tensor_v2" | "_rebuild_tensor_v3") => {
+                Function::RebuildTensor
+            }
+            ("torch.storage", "UntypedStorage") => Function::Storage("U8", DType::U8),
             ("torch._utils", "_rebuild_parameter") => Function::RebuildParameter,
             ("torch", _) => match storage() {
                 Some(&(_, name, dtype)) => Function::Storage(name, dtype),
@@ -408,9 +411,14 @@ impl<'a> Machine<'a> {
                     Value::Int(offset),
                     Value::Items(dims),
                     Value::Items(strides),
-                    ..,
+                    rest @ ..,
                 ],
             ) => {
+                // Behind two arguments is the type of elements in a storage without one.
+                let (name, dtype) = match rest {
+                    [_, _, Value::Function(Function::Storage(name, dtype)), ..] => (name, dtype),
+                    _ => (name, dtype),
+                };
                 let dims: Vec<usize> = self.integers(dims, "extent")?;
                 let strides: Vec<isize> = self.integers(strides, "stride")?;
                 let offset =
