@@ -85,7 +85,7 @@ fn bytes(tensor: &T) -> Vec<u8> {
             }
         };
     }
-    bytes!(f16 bf16 f32 f64 i64 i32 u32 u8)
+    bytes!(f16 bf16 f32 f64 i64 i32 u32 u8 i8 i16 u16 u64)
 }
 
 #[test]
