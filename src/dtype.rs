@@ -1,9 +1,13 @@
 //! [`DType`], the element types; [`Element`], the corresponding Rust types; [`HostData`], values of any
 //! of them outside a backend.
 
+mod scalar;
+
 use std::fmt;
 
 use half::{bf16, f16};
+
+pub use scalar::Scalar;
 
 /// Type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,13 +29,21 @@ pub enum DType {
     U32,
     /// Unsigned byte.
     U8,
+    /// Signed 8-bit integer.
+    I8,
+    /// Signed 16-bit integer.
+    I16,
+    /// Unsigned 16-bit integer.
+    U16,
+    /// Unsigned 64-bit integer.
+    U64,
     /// Boolean, stored as one byte.
     Bool,
 }
 
 impl DType {
     /// All element types.
-    pub const ALL: [DType; 9] = [
+    pub const ALL: [DType; 13] = [
         DType::F16,
         DType::BF16,
         DType::F32,
@@ -40,16 +52,20 @@ impl DType {
         DType::I32,
         DType::U32,
         DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::U16,
+        DType::U64,
         DType::Bool,
     ];
 
     /// Size of an element in bytes.
     pub const fn size(self) -> usize {
         match self {
-            DType::U8 | DType::Bool => 1,
-            DType::F16 | DType::BF16 => 2,
+            DType::U8 | DType::I8 | DType::Bool => 1,
+            DType::F16 | DType::BF16 | DType::I16 | DType::U16 => 2,
             DType::F32 | DType::I32 | DType::U32 => 4,
-            DType::F64 | DType::I64 => 8,
+            DType::F64 | DType::I64 | DType::U64 => 8,
         }
     }
 
@@ -73,13 +89,15 @@ impl DType {
     }
 
     /// Smallest and largest value of an integer type or `Bool`; those of `i64` for a float type.
-    pub(crate) const fn integer_range(self) -> (i64, i64) {
+    pub(crate) const fn integer_range(self) -> (i128, i128) {
         match self {
-            DType::U8 => (0, u8::MAX as i64),
             DType::Bool => (0, 1),
-            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
-            DType::U32 => (0, u32::MAX as i64),
-            _ => (i64::MIN, i64::MAX),
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => (0, (1 << (8 * self.size())) - 1),
+            DType::I8 | DType::I16 | DType::I32 => {
+                let end = 1 << (8 * self.size() - 1);
+                (-end, end - 1)
+            }
+            _ => (i64::MIN as i128, i64::MAX as i128),
         }
     }
 
@@ -93,7 +111,7 @@ impl DType {
         }
     }
 
-    /// Type of a sum or product: integers and booleans accumulate in `I64`.
+    /// Type of a sum or product: integers and booleans accumulate in `I64`, `U64` too, modulo 2^64.
     pub const fn accumulated(self) -> DType {
         if self.is_float() { self } else { DType::I64 }
     }
@@ -109,6 +127,10 @@ impl DType {
             DType::I32 => "i32",
             DType::U32 => "u32",
             DType::U8 => "u8",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
+            DType::U16 => "u16",
+            DType::U64 => "u64",
             DType::Bool => "bool",
         }
     }
@@ -119,68 +141,6 @@ impl fmt::Display for DType {
         f.write_str(self.name())
     }
 }
-
-/// A number that is converted to the type of the tensor it is combined with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scalar {
-    /// A floating-point value.
-    Float(f64),
-    /// An integer or boolean.
-    Int(i64),
-}
-
-impl Scalar {
-    /// Converts to `f64`. Integers beyond 2^53 are rounded to nearest.
-    pub fn to_f64(self) -> f64 {
-        match self {
-            Scalar::Float(x) => x,
-            Scalar::Int(x) => x as f64,
-        }
-    }
-
-    /// Converts to `i64` like Rust's `as`: truncates fractions, saturates out of range, and maps NaN to 0.
-    pub fn to_i64(self) -> i64 {
-        match self {
-            Scalar::Float(x) => x as i64,
-            Scalar::Int(x) => x,
-        }
-    }
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Scalar::Float(x) => write!(f, "{x}"),
-            Scalar::Int(x) => write!(f, "{x}"),
-        }
-    }
-}
-
-macro_rules! scalars {
-    ($($Variant:ident $wide:ident: $($t:ty)*;)*) => {$($(
-        impl From<$t> for Scalar {
-            fn from(x: $t) -> Self {
-                Scalar::$Variant($wide::from(x))
-            }
-        }
-    )*)*};
-}
-scalars! {
-    Float f64: f64 f32 half::f16 half::bf16;
-    Int i64: i64 i32 i16 i8 u32 u16 u8;
-}
-
-macro_rules! wide_scalars {
-    ($($t:ty)*) => {$(
-        impl From<$t> for Scalar {
-            fn from(x: $t) -> Self {
-                // Beyond `i64`, the nearest float.
-                i64::try_from(x).map_or(Scalar::Float(x as f64), Scalar::Int)
-            }
-        }
-    )*};
-}
-wide_scalars! { isize u64 usize }
 
 mod sealed {
     pub trait Sealed {}
@@ -193,7 +153,7 @@ mod sealed {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type of tensors",
     label = "not an element type",
-    note = "the element types are `f16`, `bf16`, `f32`, `f64`, `i64`, `i32`, `u32`, `u8` and `bool`"
+    note = "the element types are `f16`, `bf16`, `f32`, `f64`, `bool` and the integers of 8 to 64 bits"
 )]
 pub trait Element:
     Copy
@@ -222,19 +182,24 @@ pub trait Element:
     fn to_f64(self) -> f64;
     /// Converts from `i64`.
     fn from_i64(x: i64) -> Self;
-    /// Converts to `i64`.
+    /// Converts to `i64`; a `u64` wraps.
     fn to_i64(self) -> i64;
-    /// Converts from a scalar of either kind.
+    /// Converts from a scalar of any kind.
     fn from_scalar(x: Scalar) -> Self {
         match x {
             Scalar::Float(x) => Self::from_f64(x),
             Scalar::Int(x) => Self::from_i64(x),
+            Scalar::Large(x) if Self::DTYPE == DType::F64 => Self::from_f64(x as f64),
+            Scalar::Large(x) if Self::DTYPE.is_float() => Self::from_f64(u64_rounded_to_odd(x)),
+            Scalar::Large(x) => Self::from_i64(x.cast_signed()),
         }
     }
     /// Converts to the kind of scalar that represents the value exactly.
     fn to_scalar(self) -> Scalar {
         if Self::DTYPE.is_float() {
             Scalar::Float(self.to_f64())
+        } else if Self::DTYPE == DType::U64 {
+            self.to_i64().cast_unsigned().into()
         } else {
             Scalar::Int(self.to_i64())
         }
@@ -259,17 +224,22 @@ pub enum HostData {
     I32(Vec<i32>),
     U32(Vec<u32>),
     U8(Vec<u8>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    U16(Vec<u16>),
+    U64(Vec<u64>),
     Bool(Vec<bool>),
 }
 
 /// Evaluates an expression with the type alias `$t` bound to the Rust type of a [`DType`]:
-/// `for_dtype!(dtype, T => expression)`.
+/// `for_dtype!(dtype, T => expression)`. With `, _ => other`, that is evaluated for the integers without kernels,
+/// which are computed as others: `I8`, `I16`, `U16` and `U64`.
 macro_rules! for_dtype {
     (@arm $t:ident $rust:ty, $body:expr) => {{
         type $t = $rust;
         $body
     }};
-    ($dtype:expr, $t:ident => $body:expr) => {
+    (@match $dtype:expr, $t:ident => $body:expr, $($rest:tt)+) => {
         match $dtype {
             $crate::DType::F16 => $crate::dtype::for_dtype!(@arm $t half::f16, $body),
             $crate::DType::BF16 => $crate::dtype::for_dtype!(@arm $t half::bf16, $body),
@@ -280,7 +250,19 @@ macro_rules! for_dtype {
             $crate::DType::U32 => $crate::dtype::for_dtype!(@arm $t u32, $body),
             $crate::DType::U8 => $crate::dtype::for_dtype!(@arm $t u8, $body),
             $crate::DType::Bool => $crate::dtype::for_dtype!(@arm $t bool, $body),
+            $($rest)+
         }
+    };
+    ($dtype:expr, $t:ident => $body:expr, _ => $other:expr) => {
+        $crate::dtype::for_dtype!(@match $dtype, $t => $body, _ => $other)
+    };
+    ($dtype:expr, $t:ident => $body:expr) => {
+        $crate::dtype::for_dtype!(@match $dtype, $t => $body,
+            $crate::DType::I8 => $crate::dtype::for_dtype!(@arm $t i8, $body),
+            $crate::DType::I16 => $crate::dtype::for_dtype!(@arm $t i16, $body),
+            $crate::DType::U16 => $crate::dtype::for_dtype!(@arm $t u16, $body),
+            $crate::DType::U64 => $crate::dtype::for_dtype!(@arm $t u64, $body),
+        )
     };
 }
 pub(crate) use for_dtype;
@@ -297,6 +279,10 @@ impl HostData {
             HostData::I32(_) => DType::I32,
             HostData::U32(_) => DType::U32,
             HostData::U8(_) => DType::U8,
+            HostData::I8(_) => DType::I8,
+            HostData::I16(_) => DType::I16,
+            HostData::U16(_) => DType::U16,
+            HostData::U64(_) => DType::U64,
             HostData::Bool(_) => DType::Bool,
         }
     }
@@ -323,6 +309,10 @@ impl HostData {
             HostData::I32(x) => cast_slice(x),
             HostData::U32(x) => cast_slice(x),
             HostData::U8(x) => x,
+            HostData::I8(x) => cast_slice(x),
+            HostData::I16(x) => cast_slice(x),
+            HostData::U16(x) => cast_slice(x),
+            HostData::U64(x) => cast_slice(x),
             HostData::Bool(x) => cast_slice(x),
         }
     }
@@ -394,6 +384,10 @@ elements! {
     i32, I32, i32, |x| x, |x| x, |x| x as i32, f64::from, |x| x as i32, i64::from;
     u32, U32, u32, |x| x, |x| x, |x| x as u32, f64::from, |x| x as u32, i64::from;
     u8, U8, u8, |x| x, |x| x, |x| x as u8, f64::from, |x| x as u8, i64::from;
+    i8, I8, i8, |x| x, |x| x, |x| x as i8, f64::from, |x| x as i8, i64::from;
+    i16, I16, i16, |x| x, |x| x, |x| x as i16, f64::from, |x| x as i16, i64::from;
+    u16, U16, u16, |x| x, |x| x, |x| x as u16, f64::from, |x| x as u16, i64::from;
+    u64, U64, u64, |x| x, |x| x, |x| x as u64, |x: u64| x as f64, i64::cast_unsigned, u64::cast_signed;
     bool, Bool, u8, u8::from, |x| x != 0, |x| x != 0.0, |x: bool| f64::from(u8::from(x)), |x| x != 0, i64::from;
 }
 
@@ -412,11 +406,14 @@ fn f32_rounded_to_odd(x: f64) -> f32 {
 
 /// Rounds `x` to odd, like [`f32_rounded_to_odd`].
 fn f64_rounded_to_odd(x: i64) -> f64 {
-    let magnitude = x.unsigned_abs();
-    let excess = (64 - magnitude.leading_zeros()).saturating_sub(53);
-    let kept = magnitude >> excess << excess;
-    let odd = if kept == magnitude { kept } else { kept | (1 << excess) };
-    if x < 0 { -(odd as f64) } else { odd as f64 }
+    let odd = u64_rounded_to_odd(x.unsigned_abs());
+    if x < 0 { -odd } else { odd }
+}
+
+fn u64_rounded_to_odd(x: u64) -> f64 {
+    let excess = (64 - x.leading_zeros()).saturating_sub(53);
+    let kept = x >> excess << excess;
+    (if kept == x { kept } else { kept | (1 << excess) }) as f64
 }
 
 /// True if the machine stores the low byte of a number first.

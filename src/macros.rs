@@ -28,7 +28,7 @@ pub mod detail {
                 }
             })*
             $(literals!(@float $float: f32 f64 f16 bf16, from_f64 to_f64);
-              literals!(@float $float: i64 i32 u32 u8, from_i64 to_i64);
+              literals!(@float $float: i64 i32 u32 u8 i8 i16 u16 u64, from_scalar to_scalar);
               impl Literal<$float> for usize {
                   fn value(self) -> $float {
                       <$float as Element>::from_f64(self as f64)
@@ -43,7 +43,7 @@ pub mod detail {
             })*
         };
     }
-    literals!(i64 i32 u32 u8 bool; f32 f64 f16 bf16);
+    literals!(i64 i32 u32 u8 i8 i16 u16 u64 bool; f32 f64 f16 bf16);
 
     pub fn literal<T, L: Literal<T>>(literal: L) -> T {
         literal.value()
@@ -69,7 +69,7 @@ pub mod detail {
             }
         )*};
     }
-    leaves!(f16 bf16 f32 f64 i64 i32 u32 u8 bool);
+    leaves!(f16 bf16 f32 f64 i64 i32 u32 u8 i8 i16 u16 u64 bool);
 
     impl<N: Nested, const LEN: usize> Nested for [N; LEN] {
         type Item = N::Item;

@@ -80,8 +80,8 @@ macro_rules! unary_enum {
                 }
             }
 
-            /// The definition on integers; `None` if there is none.
-            pub fn reference_integer(self) -> Option<fn(i64) -> i64> {
+            /// The definition on integers, whose result is taken modulo the dtype's range; `None` if there is none.
+            pub fn reference_integer(self) -> Option<fn(i128) -> i128> {
                 match self {
                     $(UnaryOp::$Variant => unary_enum!(@optional $($integer)?),)*
                 }
@@ -137,7 +137,7 @@ macro_rules! binary_enum {
 
             /// The definition on integers; `None` if there is none. It returns `None` if division
             /// fails.
-            pub fn reference_integer(self) -> Option<fn(i64, i64) -> Option<i64>> {
+            pub fn reference_integer(self) -> Option<fn(i128, i128) -> Option<i128>> {
                 match self {
                     $(BinaryOp::$Variant => unary_enum!(@optional $($integer)?),)*
                 }

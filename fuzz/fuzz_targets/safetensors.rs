@@ -48,9 +48,9 @@ fn drawn(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
             entries.push(format!(r#""{name}":{{"k":"v"}}"#));
             continue;
         }
-        let dtypes = ["F32", "F64", "F16", "BF16", "I64", "I32", "U32", "U8", "BOOL", "F8_E4M3"];
+        let dtypes = ["F32", "F64", "F16", "BF16", "I64", "I16", "U64", "I8", "BOOL", "F8_E4M3"];
         let at = input::below(u, dtypes.len());
-        let size = [4, 8, 2, 2, 8, 4, 4, 1, 1, 1][at];
+        let size = [4, 8, 2, 2, 8, 2, 8, 1, 1, 1][at];
         let mut extent = || -> Result<usize> {
             Ok(if u.ratio(1, 24)? { u.arbitrary()? } else { u.int_in_range(0..=3)? })
         };

@@ -16,7 +16,11 @@
 //! 3. *From wider types to 16 bits* through `f32` (and `i64` through `f64`) would round twice.
 //!    Rounding *to odd* first (if inexact, to the neighbour whose last bit is 1) makes the second
 //!    rounding correct (Boldo and Melquiond, 2008).
+//!
+//! `i8`, `i16` and `u16` are converted from and to other integers through `i32`, as are floats from them. A `u64` has
+//! the bits of an `i64`, except where it becomes a float or comes from one.
 
+use bytemuck::{cast_slice, cast_slice_mut};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
@@ -29,8 +33,8 @@ use crate::simd::{HALVES, Simd};
 /// Elements that go through `f32` at once: they stay in the L1 cache.
 const CHUNK: usize = 512;
 
-/// A pair of element types with a conversion: all pairs of `f16`, `bf16`, `f32`, `f64`, `i64`,
-/// `i32`, `u32` and `u8`. Sealed.
+/// A pair of element types with a conversion: all pairs of `f16`, `bf16`, `f32`, `f64` and the integers of 8 to 64
+/// bits. Sealed.
 pub trait Convert<To>: Copy + sealed::Sealed {
     #[doc(hidden)]
     fn convert(x: &[Self], y: &mut [To]);
@@ -163,6 +167,13 @@ fn odd_f64(x: i64) -> f64 {
     if is_exact { x as f64 } else { kept }
 }
 
+/// `x` rounded to odd, like [`odd_f64`].
+#[inline(always)]
+fn odd_u64(x: u64) -> f64 {
+    let half = odd_f64((x >> 1 | x & 1).cast_signed()) * 2.0;
+    if x >> 63 == 0 { odd_f64(x.cast_signed()) } else { half }
+}
+
 /// Calls `f` on chunks of `x` in `f32` and the index at which each begins.
 fn in_f32<A: Convert<f32>>(x: &[A], mut f: impl FnMut(usize, &[f32])) {
     let mut wide = [0f32; CHUNK];
@@ -227,12 +238,68 @@ macro_rules! plain {
     };
 }
 plain! {
-    f32 U32(u32::MAX >> 1), as f32 as f64 to_int i64 to_int i32 to_int u32 to_int u8;
-    f64 U64(u64::MAX >> 1), as f32 as f64 to_int i64 to_int i32 to_int u32 to_int u8;
+    f32 U32(u32::MAX >> 1), as f32 as f64 to_int i64 to_int i32 to_int u32 to_int u8
+        to_int i8 to_int i16 to_int u16 to_int u64;
+    f64 U64(u64::MAX >> 1), as f32 as f64 to_int i64 to_int i32 to_int u32 to_int u8
+        to_int i8 to_int i16 to_int u16 to_int u64;
     i64 U64(u64::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
-    i32 U32(u32::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
+    i32 U32(u32::MAX), as f32 as f64 as i64 as i32 as u32 as u8 as u16;
     u32 U32(u32::MAX), as f32 as f64 as i64 as i32 as u32 as u8;
     u8 U8, as f32 as f64 as i64 as i32 as u32 as u8;
+    i8 U8, as i32;
+    i16 U16(u16::MAX), as i32;
+    u16 U16(u16::MAX), as i32;
+    u64 U64(u64::MAX), as f32 as f64;
+}
+
+/// Conversions of integers that have the bits of another type.
+macro_rules! same_bits {
+    ($($from:ident as $like:ident: $($to:ident as $same:ident)*;)*) => {$($(
+        impl Convert<$to> for $from {
+            fn convert(x: &[$from], y: &mut [$to]) {
+                <$like as Convert<$same>>::convert(cast_slice(x), cast_slice_mut(y));
+            }
+        }
+    )*)*};
+}
+same_bits! {
+    i32 as i32: i8 as u8 i16 as u16 u64 as i64;
+    u32 as i32: i8 as u8 i16 as u16 u16 as u16;
+    u32 as u32: u64 as i64;
+    i64 as i64: i8 as u8 i16 as u16 u64 as i64;
+    u64 as i64: i8 as u8 i16 as u16 u16 as u16 u64 as i64 i64 as i64 i32 as i32 u32 as i32 u8 as u8;
+    u8 as u8: i8 as u8 i16 as u16 u64 as i64;
+    i8 as u8: i8 as u8 u8 as u8;
+    i8 as i8: i16 as u16 u32 as i32 u64 as i64;
+    i16 as i16: i8 as u8 i16 as u16 u32 as i32 u64 as i64;
+    u16 as i16: i8 as u8 u8 as u8 i16 as u16 u16 as u16;
+    u16 as u16: u32 as i32 u64 as i64;
+}
+
+/// Conversions through a type that holds every value, or the bits that are kept.
+macro_rules! through {
+    ($($from:ident by $wide:ident: $($to:ident)*;)*) => {$($(
+        impl Convert<$to> for $from {
+            fn convert(x: &[$from], y: &mut [$to]) {
+                let mut wide = [0 as $wide; CHUNK];
+                for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+                    let wide = &mut wide[..x.len()];
+                    $from::convert(x, wide);
+                    $wide::convert(wide, y);
+                }
+            }
+        }
+    )*)*};
+}
+through! {
+    i8 by i32: f32 f64 f16 bf16 i64 u16;
+    i16 by i32: f32 f64 f16 bf16 i64 u8 u16;
+    u16 by i32: f32 f64 f16 bf16 i64;
+    i64 by i32: u16;
+    u8 by i32: u16;
+    i32 by f64: f16 bf16;
+    u32 by f64: f16 bf16;
+    u8 by f32: f16 bf16;
 }
 
 /// Conversions of 16-bit floats, except those with `f32`.
@@ -269,33 +336,22 @@ macro_rules! halves {
                 }
             }
         }
-        impl Convert<$half> for i64 {
-            fn convert(x: &[i64], y: &mut [$half]) {
+        halves!(@odd $half i64 odd_f64, u64 odd_u64);
+    )*};
+    (@odd $half:ident $($from:ident $odd:ident),*) => {$(
+        impl Convert<$half> for $from {
+            fn convert(x: &[$from], y: &mut [$half]) {
                 let mut wide = [0f64; CHUNK];
                 for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
                     let wide = &mut wide[..x.len()];
-                    run(Each(x, wide, odd_f64));
+                    run(Each(x, wide, $odd));
                     f64::convert(wide, y);
-                }
-            }
-        }
-        halves!(@from $half i32 f64, u32 f64, u8 f32);
-    )*};
-    // Through a type that holds every value.
-    (@from $half:ident $($from:ident $through:ident),*) => {$(
-        impl Convert<$half> for $from {
-            fn convert(x: &[$from], y: &mut [$half]) {
-                let mut wide = [0 as $through; CHUNK];
-                for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-                    let wide = &mut wide[..x.len()];
-                    $from::convert(x, wide);
-                    $through::convert(wide, y);
                 }
             }
         }
     )*};
 }
 halves! {
-    f16: bf16 f64 i64 i32 u32 u8;
-    bf16: f16 f64 i64 i32 u32 u8;
+    f16: bf16 f64 i64 i32 u32 u8 i8 i16 u16 u64;
+    bf16: f16 f64 i64 i32 u32 u8 i8 i16 u16 u64;
 }

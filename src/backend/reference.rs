@@ -93,11 +93,6 @@ fn unravel(position: usize, shape: &Shape) -> AxisSet {
     index
 }
 
-/// Nearest value of a dtype.
-fn round(dtype: DType, x: Scalar) -> Scalar {
-    for_dtype!(dtype, T => T::from_scalar(x).to_scalar())
-}
-
 /// Empty vector with capacity for the elements of a shape.
 fn with_capacity(op: &'static str, shape: &Shape) -> Result<Vec<Scalar>> {
     shape.validate(op)?;
@@ -114,7 +109,7 @@ fn build(
     let mut values = with_capacity(op, &shape)?;
     for position in 0..shape.numel() {
         let index = unravel(position, &shape);
-        values.push(round(dtype, definition(&index)?));
+        values.push(definition(&index)?.rounded(dtype));
     }
     Ok(ReferenceTensor::new(shape, dtype, values))
 }
@@ -123,7 +118,7 @@ fn operand(x: &Arg<'_, ReferenceTensor>, index: &[usize], dtype: DType) -> Scala
     match x {
         Arg::Ref(x) => x.at(index),
         Arg::Owned(x) => x.at(index),
-        Arg::Scalar(x) => round(dtype, *x),
+        Arg::Scalar(x) => x.rounded(dtype),
     }
 }
 
@@ -197,7 +192,7 @@ impl Backend for ReferenceBackend {
         }
         let undefined = Error::UnsupportedDType { op: name, dtype: x.0.dtype, shape: *x.shape() };
         let f = op.reference_integer().ok_or(undefined)?;
-        build(name, *x.shape(), x.0.dtype, |index| Ok(Scalar::Int(f(x.at(index).to_i64()))))
+        build(name, *x.shape(), x.0.dtype, |index| Ok(Scalar::from_i128(f(x.at(index).to_i128()))))
     }
 
     fn binary<'a>(
@@ -219,12 +214,12 @@ impl Backend for ReferenceBackend {
         let undefined = Error::UnsupportedDType { op: name, dtype, shape };
         let f = op.reference_integer().ok_or(undefined)?;
         // The one quotient of a narrow type that is out of its range.
-        let least = Scalar::Int(dtype.integer_range().0);
+        let least = Scalar::from_i128(dtype.integer_range().0);
         let overflows = |pair| op.divides_integers() && pair == (least, Scalar::Int(-1));
         build(name, shape, dtype, |index| {
             let (a, b) = pair(index);
-            let value = f(a.to_i64(), b.to_i64()).filter(|_| !overflows((a, b)));
-            value.map(Scalar::Int).ok_or(Error::IntegerDivision { op: name, shape })
+            let value = f(a.to_i128(), b.to_i128()).filter(|_| !overflows((a, b)));
+            value.map(Scalar::from_i128).ok_or(Error::IntegerDivision { op: name, shape })
         })
     }
 
@@ -239,7 +234,7 @@ impl Backend for ReferenceBackend {
             let (a, b) = (operand(&a, index, dtype), operand(&b, index, dtype));
             let result = match dtype.is_float() {
                 true => op.apply(a.to_f64(), b.to_f64()),
-                false => op.apply(a.to_i64(), b.to_i64()),
+                false => op.apply(a.to_i128(), b.to_i128()),
             };
             Ok(Scalar::Int(i64::from(result)))
         })
@@ -315,9 +310,9 @@ impl Backend for ReferenceBackend {
                 true => Scalar::Float(old.to_f64() + more.to_f64()),
                 false => Scalar::Int(old.to_i64().wrapping_add(more.to_i64())),
             };
-            values[target] = round(working, sum);
+            values[target] = sum.rounded(working);
         }
-        values.iter_mut().for_each(|value| *value = round(dtype, *value));
+        values.iter_mut().for_each(|value| *value = value.rounded(dtype));
         Ok(ReferenceTensor::new(*x.shape(), dtype, values))
     }
 

@@ -21,8 +21,14 @@ use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
 
 /// Numbers of types in files.
-const DTYPES: [(u8, DType); 4] =
-    [(0x08, DType::U8), (0x0C, DType::I32), (0x0D, DType::F32), (0x0E, DType::F64)];
+const DTYPES: [(u8, DType); 6] = [
+    (0x08, DType::U8),
+    (0x09, DType::I8),
+    (0x0B, DType::I16),
+    (0x0C, DType::I32),
+    (0x0D, DType::F32),
+    (0x0E, DType::F64),
+];
 
 /// Reads an array, from a file that gzip has compressed too.
 ///

@@ -54,31 +54,31 @@ impl Stored {
 }
 
 /// Types of tensors.
-const DTYPES: [(&str, DType); 9] = [
+const DTYPES: [(&str, DType); 13] = [
     ("F16", DType::F16),
     ("BF16", DType::BF16),
     ("F32", DType::F32),
     ("F64", DType::F64),
     ("I64", DType::I64),
     ("I32", DType::I32),
+    ("I16", DType::I16),
+    ("I8", DType::I8),
+    ("U64", DType::U64),
     ("U32", DType::U32),
+    ("U16", DType::U16),
     ("U8", DType::U8),
     ("BOOL", DType::Bool),
 ];
 
 /// Types that tensors cannot hold. Those of 8 bits are F8_E4M3 (without infinities; NaN where all bits but the sign are
 /// ones), F8_E5M2 (as the upper half of an `f16`) and F8_E8M0 (powers of two).
-static OTHERS: [Other; 12] = [
+static OTHERS: [Other; 8] = [
     Other { name: "F8_E4M3", block: [1, 1], value: Some(e4m3) },
     Other { name: "F8_E5M2", block: [1, 1], value: Some(e5m2) },
     Other { name: "F8_E8M0", block: [1, 1], value: Some(e8m0) },
     Other { name: "F4", block: [2, 1], value: None },
     Other { name: "F6_E2M3", block: [4, 3], value: None },
     Other { name: "F6_E3M2", block: [4, 3], value: None },
-    Other { name: "I8", block: [1, 1], value: None },
-    Other { name: "I16", block: [1, 2], value: None },
-    Other { name: "U16", block: [1, 2], value: None },
-    Other { name: "U64", block: [1, 8], value: None },
     Other { name: "C64", block: [1, 8], value: None },
     Other { name: "C128", block: [1, 16], value: None },
 ];

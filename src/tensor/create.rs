@@ -278,11 +278,12 @@ impl<B: Backend> Tensor<B> {
         check_scalar(op, Scalar::Float(start), dtype, &shape)?;
         let value = |i: usize| (i as i128).saturating_mul(step).saturating_add(start as i128);
         let last = value(shape.numel() - 1);
-        match i64::try_from(last) {
-            Ok(last) => check_scalar(op, Scalar::Int(last), dtype, &shape)?,
-            Err(_) => check_scalar(op, Scalar::Float(last as f64), dtype, &shape)?,
+        let (low, high) = dtype.integer_range();
+        match (low..=high).contains(&last) {
+            true => check_scalar(op, Scalar::from_i128(last), dtype, &shape)?,
+            false => check_scalar(op, Scalar::Float(last as f64), dtype, &shape)?,
         }
-        Tensor::from_scalars(op, shape, dtype, |i| Scalar::Int(value(i) as i64))
+        Tensor::from_scalars(op, shape, dtype, |i| Scalar::from_i128(value(i)))
     }
 
     /// Creates a tensor whose element i is `value(i)`. `shape` has been validated.

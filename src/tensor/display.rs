@@ -256,7 +256,7 @@ fn words(dtype: DType, values: &[Scalar], style: TextStyle) -> Vec<String> {
         DType::Bool => values.iter().map(|x| (x.to_i64() != 0).to_string()).collect(),
         _ if dtype.is_float() => float_words(dtype, values, style),
         _ if style.exponents => float_words(DType::F64, values, style),
-        _ => values.iter().map(|x| x.to_i64().to_string()).collect(),
+        _ => values.iter().map(Scalar::to_string).collect(),
     };
     let width = match style.short {
         true => 0,

@@ -129,7 +129,7 @@ pub(super) fn check_scalar(
     let fits = match value {
         // 2^63 is an `f64` and i64::MAX is not: the upper bound is exclusive.
         Scalar::Float(x) => x.fract() == 0.0 && x >= low as f64 && x < high as f64 + 1.0,
-        Scalar::Int(x) => (low..=high).contains(&x),
+        _ => (low..=high).contains(&value.to_i128()),
     };
     if !fits {
         let reason =

@@ -15,7 +15,7 @@ use super::base::Tensor;
 
 /// # Indexing and concatenation
 ///
-/// Indexing by tensors of integers (`I64`; `I32`, `U32` and `U8` are converted). An index counts from the front or, if
+/// Indexing by tensors of integers (`I64`; others are converted). An index counts from the front or, if
 /// negative, from the end. Ids and classes, of [`embedding`](Tensor::embedding), [`one_hot`](Tensor::one_hot) and
 /// losses, count from 0. An index outside its axis gives [`Error::IndexOutOfRange`], one of another dtype
 /// [`Error::DTypeMismatch`].
@@ -285,7 +285,9 @@ impl<B: Backend> Tensor<B> {
     pub(crate) fn as_index(&self, op: &'static str) -> Result<Tensor<B>> {
         match self.dtype() {
             DType::I64 => Ok(self.detach()),
-            DType::I32 | DType::U32 | DType::U8 => {
+            // Above `i64::MAX`, where no extent is.
+            DType::U64 => self.clamp_max(i64::MAX)?.detach().to_dtype(DType::I64),
+            dtype if dtype.has_arithmetic() && !dtype.is_float() => {
                 Ok(Tensor::from_data(B::cast(self.data(), DType::I64)?))
             }
             lhs => Err(Error::DTypeMismatch { op, lhs, rhs: DType::I64, shape: *self.shape() }),

@@ -176,9 +176,11 @@ const NO_BOUND: Scalar = Scalar::Float(f64::NAN);
 
 fn check_bounds(low: Scalar, high: Scalar, shape: &Shape) -> Result<()> {
     let ordered = match (low, high) {
-        (Scalar::Int(low), Scalar::Int(high)) => low <= high,
         // A bound that is NaN is none.
-        (low, high) => low.to_f64().partial_cmp(&high.to_f64()).is_none_or(Ordering::is_le),
+        (Scalar::Float(_), _) | (_, Scalar::Float(_)) => {
+            low.to_f64().partial_cmp(&high.to_f64()).is_none_or(Ordering::is_le)
+        }
+        _ => low.to_i128() <= high.to_i128(),
     };
     if !ordered {
         let reason = format!("bounds must be in order, got {low} and {high} for shape {shape}");

@@ -6,8 +6,11 @@ use swath::{ReferenceBackend, s};
 type T = Tensor<CpuBackend>;
 
 /// The integer dtypes with their ranges.
-const INTEGERS: [(DType, i64, i64); 4] = [
+const INTEGERS: [(DType, i64, i64); 7] = [
     (DType::U8, 0, u8::MAX as i64),
+    (DType::I8, i8::MIN as i64, i8::MAX as i64),
+    (DType::I16, i16::MIN as i64, i16::MAX as i64),
+    (DType::U16, 0, u16::MAX as i64),
     (DType::I32, i32::MIN as i64, i32::MAX as i64),
     (DType::U32, 0, u32::MAX as i64),
     (DType::I64, i64::MIN, i64::MAX),
@@ -26,6 +29,9 @@ fn values(x: &T) -> Vec<i64> {
 fn wrapped(dtype: DType, x: i64) -> i64 {
     match dtype {
         DType::U8 => (x as u8).into(),
+        DType::I8 => (x as i8).into(),
+        DType::I16 => (x as i16).into(),
+        DType::U16 => (x as u16).into(),
         DType::I32 => (x as i32).into(),
         DType::U32 => (x as u32).into(),
         _ => x,

@@ -65,6 +65,7 @@ mod safetensors;
 mod safetensors_memory;
 mod series;
 mod short_axes;
+mod stored_integers;
 mod strides;
 mod support;
 mod tensor;

@@ -30,7 +30,7 @@ the page says something else.
   differences in f64, in every layout and broadcast (`tests/suite/gradcheck.rs`); *0*: so they are, and zero
   almost everywhere.
 - **mutants**: ways in which `tests/suite/mutation.rs` makes the rules wrong, each of which is noticed.
-- **dtypes**: *floats* are f16, bf16, f32, f64; operands have one dtype.
+- **dtypes**: *floats* are f16, bf16, f32, f64, *integers* are i64, i32, u32, u8, i8, i16, u16, u64; operands have one dtype.
 - **ULP**: floats between the result and the correctly rounded one, at most, in f32 and f64, on every
   instruction set; the others promise none.
 ";
@@ -60,7 +60,12 @@ fn named(dtypes: &[DType]) -> String {
         true => vec!["floats".to_owned()],
         false => floats.iter().map(DType::to_string).collect(),
     };
-    floats.into_iter().chain(others.iter().map(DType::to_string)).collect::<Vec<_>>().join(", ")
+    let is_integer = |dtype: &&DType| dtype.has_arithmetic() && !dtype.is_float();
+    let others = match others == DType::ALL.iter().filter(is_integer).copied().collect::<Vec<_>>() {
+        true => vec!["integers".to_owned()],
+        false => others.iter().map(DType::to_string).collect(),
+    };
+    floats.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// "yes" or "0" for each of two orders: "0" if all derivatives are zero at the points of the op's cases.

@@ -50,4 +50,5 @@ macro_rules! to_int {
     )*};
 }
 to_int!(clamped: f32 u8 i32; f64 u8 i32; f64 i32 i32; f64 u32 u32;);
-to_int!(beyond: f32 i32; f32 u32; f32 i64; f64 i64;);
+to_int!(clamped: f32 i8 i32; f32 i16 i32; f32 u16 i32; f64 i8 i32; f64 i16 i32; f64 u16 i32;);
+to_int!(beyond: f32 i32; f32 u32; f32 i64; f64 i64; f32 u64; f64 u64;);

@@ -34,7 +34,7 @@ fn compare(a: Scalar, b: Scalar, descending: bool) -> Ordering {
     }
     let order = match (a, b) {
         (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
-        _ => a.to_i64().cmp(&b.to_i64()),
+        _ => a.to_i128().cmp(&b.to_i128()),
     };
     if descending { order.reverse() } else { order }
 }

@@ -4,9 +4,10 @@ use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use swath_kernels::{self as kernels, Arg as Run};
 
 use super::copy::{self, AsBits};
+use super::elementwise::with_sign_flipped;
 use super::tensor::{CpuTensor, Output};
 use super::walk::Walk;
-use crate::backend::{TensorData, check_len};
+use crate::backend::{Arg, TensorData, check_len};
 use crate::dtype::{DType, Element, HostData, Scalar, check_bools, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
 use crate::runtime::parallel::Cost;
@@ -37,11 +38,45 @@ pub(super) fn cast(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
     })
 }
 
-/// `I32` and `U32` as `I64`, for what has no kernels of them; other tensors unchanged.
+/// True for integers that `I64` stands in for where they have no kernels; of `U64` it has the bits.
+pub(super) fn is_widened(dtype: DType) -> bool {
+    is_narrow(dtype) || matches!(dtype, DType::I32 | DType::U32 | DType::U64)
+}
+
+/// True for integers that are computed in `I32`.
+pub(super) fn is_narrow(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::I16 | DType::U16)
+}
+
+/// Integers without kernels as `I64`; other tensors unchanged.
 pub(super) fn wide_integers(x: &CpuTensor) -> Result<CpuTensor> {
+    cast(x, if is_widened(x.dtype()) { DType::I64 } else { x.dtype() })
+}
+
+/// Integers without kernels in a type that has them, in which they have the same order; other tensors unchanged.
+pub(super) fn ordered(x: &CpuTensor) -> Result<CpuTensor> {
     match x.dtype() {
-        DType::I32 | DType::U32 => cast(x, DType::I64),
-        _ => Ok(x.clone()),
+        DType::U64 => with_sign_flipped(x, DType::I64),
+        dtype => cast(x, if is_narrow(dtype) { DType::I32 } else { dtype }),
+    }
+}
+
+/// Like [`ordered`], of an operand of this dtype or a number that becomes one.
+pub(super) fn ordered_arg(x: &Arg<'_, CpuTensor>, dtype: DType) -> Result<Arg<'static, CpuTensor>> {
+    Ok(match x {
+        Arg::Scalar(value) => {
+            Arg::Scalar(item(&ordered(&full(&Shape::scalar(), *value, dtype)?)?)?)
+        }
+        Arg::Ref(x) => Arg::Owned(ordered(x)?),
+        Arg::Owned(x) => Arg::Owned(ordered(x)?),
+    })
+}
+
+/// Undoes [`ordered`].
+pub(super) fn restored(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
+    match dtype {
+        DType::U64 => with_sign_flipped(x, dtype),
+        _ => cast(x, dtype),
     }
 }
 

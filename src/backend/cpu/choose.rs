@@ -5,7 +5,7 @@
 use bytemuck::Pod;
 use swath_kernels::{self as kernels, Arg as Run, Block, BlockArg, Comparison, Place};
 
-use super::cast::cast;
+use super::cast::{cast, ordered, ordered_arg};
 use super::copy::{self, for_size};
 use super::elementwise::{CHUNK, Inputs, part};
 use super::tensor::{CpuTensor, Output};
@@ -40,16 +40,16 @@ pub(super) fn compare(
         run(op.name(), inputs, shape, &|[a, b], block, y| {
             kernels::compare_block::<Stored>(comparison, a.cast(), b.cast(), block, y);
         })
-    })
+    }, _ => compare(op, ordered_arg(&a, dtype)?, ordered_arg(&b, dtype)?))
 }
 
-pub(super) fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
+pub(super) fn test(op: NumberTest, tensor: &CpuTensor) -> Result<CpuTensor> {
     let test = match op {
         NumberTest::IsNan => kernels::NumberTest::IsNan,
         NumberTest::IsInf => kernels::NumberTest::IsInf,
         NumberTest::IsFinite => kernels::NumberTest::IsFinite,
     };
-    let x = Arg::Ref(x);
+    let x = Arg::Ref(tensor);
     let (shape, dtype) = common(op.name(), &[&x])?;
     for_dtype!(dtype, T => {
         type Stored = <T as Element>::Stored;
@@ -57,7 +57,7 @@ pub(super) fn test(op: NumberTest, x: &CpuTensor) -> Result<CpuTensor> {
         run(op.name(), inputs, shape, &|[x], block, y| {
             kernels::test_numbers_block::<Stored>(test, x.cast(), block, y);
         })
-    })
+    }, _ => self::test(op, &ordered(tensor)?))
 }
 
 /// Runs a kernel whose results are booleans.

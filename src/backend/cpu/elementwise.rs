@@ -9,7 +9,8 @@
 //!
 //! Floats run the kernels of `swath_kernels::math`, integers the formulas of the op table. `u8` is computed
 //! in `i64` and truncated; so are `i32` and `u32`, in pieces that are converted to `i64`, which spares formulas
-//! of their own. Arithmetic of all but `u8` has kernels.
+//! of their own. Arithmetic of all but `u8` has kernels. `i8`, `i16` and `u16` are converted to `i32` and the results
+//! back. `u64` has the bits of `i64` in sums and products; for the rest, the definition is called for each element.
 
 use std::array::from_fn;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,12 +21,13 @@ use swath_kernels::{
     self as kernels, Arg as Run, Block, BlockArg, IntegerOp, Kernel, Place, Stored, integer_map,
 };
 
+use super::cast::{cast, is_narrow, ordered_arg};
 use super::copy::AsBits;
 use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
 use super::tensor::{CpuTensor, Output};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use crate::backend::{Arg, TensorData, check_arithmetic, common};
-use crate::dtype::{DType, Element, Scalar};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -67,15 +69,73 @@ pub(super) fn unary(op: UnaryOp, mut x: [Arg<'_, CpuTensor>; 1]) -> Result<CpuTe
         DType::I32 | DType::U32 if op.reference_integer().is_some() => {
             task.wide_integers(&|[x], y| unary_integer(op, x, y))
         }
-        _ => task.floats(unary_kernel(op)),
+        dtype if is_narrow(dtype) && op.reference_integer().is_some() => {
+            cast(&unary(op, [ordered_arg(&task.operands[0], dtype)?])?, dtype)
+        }
+        dtype => match op.reference_integer() {
+            Some(definition) if dtype == DType::U64 => task.long_words(&|[x], y| {
+                for (i, y) in y.iter_mut().enumerate() {
+                    *y = definition(unsigned(x, i)) as i64;
+                }
+            }),
+            _ => task.floats(unary_kernel(op)),
+        },
     }
+}
+
+/// Element `i` of the bits of `U64`.
+fn unsigned(x: Run<'_, i64>, i: usize) -> i128 {
+    let bits = match x {
+        Run::Slice(x) => x[i],
+        Run::Scalar(x) => x,
+    };
+    bits.cast_unsigned().into()
+}
+
+/// Runs the definition of an op on the bits of `U64`; false if it failed for an element.
+fn by_definition(op: BinaryOp, a: Run<'_, i64>, b: Run<'_, i64>, y: &mut [i64]) -> bool {
+    let Some(definition) = op.reference_integer() else { return false };
+    let mut failed = false;
+    for (i, y) in y.iter_mut().enumerate() {
+        let value = definition(unsigned(a, i), unsigned(b, i));
+        failed |= value.is_none();
+        *y = value.unwrap_or(0) as i64;
+    }
+    !failed
+}
+
+/// `x`, of `U64` or `I64`, as the other of the two, in the same order.
+pub(super) fn with_sign_flipped(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
+    let task = Task { op: "to_dtype", operands: &mut [Arg::Ref(x)], dtype };
+    task.integers::<i64>(&|[x], y| {
+        integer_map(IntegerOp::Add, [x, Run::Scalar(i64::MIN)], y);
+    })
+}
+
+/// An op on `I8`, `I16` or `U16`, in `I32`.
+fn narrow(op: BinaryOp, operands: &[Arg<'_, CpuTensor>; 2], dtype: DType) -> Result<CpuTensor> {
+    let [a, b] = operands;
+    let wide = |op| binary(op, [ordered_arg(a, dtype)?, ordered_arg(b, dtype)?]);
+    if op.divides_integers() {
+        let quotients = wide(BinaryOp::Div).map_err(|error| error.named(op.name()))?;
+        // The least integer divided by -1.
+        let (_, largest) = dtype.integer_range();
+        if quotients.run::<i32>().iter().any(|&x| i128::from(x) > largest) {
+            return Err(Error::IntegerDivision { op: op.name(), shape: *quotients.shape() });
+        }
+    }
+    cast(&wide(op)?, dtype)
 }
 
 /// `x = op(x, b)`, in the memory of `x` if nothing else shares it. An error leaves `x` as it was: an integer division
 /// by zero is noticed after other quotients are written, so quotients get new memory.
 pub(super) fn assign(op: BinaryOp, x: &mut CpuTensor, b: Arg<'_, CpuTensor>) -> Result<()> {
     let is_total = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
-    if x.must_copy() || !x.is_reusable() || !(is_total || x.dtype().is_float()) {
+    if x.must_copy()
+        || !x.is_reusable()
+        || !(is_total || x.dtype().is_float())
+        || is_narrow(x.dtype())
+    {
         *x = binary(op, [Arg::Ref(&*x), b])?;
         return Ok(());
     }
@@ -100,6 +160,15 @@ pub(super) fn binary(op: BinaryOp, mut operands: [Arg<'_, CpuTensor>; 2]) -> Res
         (DType::U32, Some(op)) => task.words(&|x, y| note(integer_map(op, x, y)))?,
         (DType::I64, None) if has_formula => {
             task.integers::<i64>(&|[a, b], y| note(binary_integer(op, a, b, y)))?
+        }
+        (DType::U64, Some(op @ (IntegerOp::Add | IntegerOp::Sub | IntegerOp::Mul))) => {
+            task.long_words(&|x, y| note(integer_map(op, x, y)))?
+        }
+        (DType::U64, _) if has_formula => {
+            task.long_words(&|[a, b], y| note(by_definition(op, a, b, y)))?
+        }
+        (dtype, _) if is_narrow(dtype) && has_formula => {
+            return narrow(op, task.operands, dtype);
         }
         (DType::U8, _) if has_formula => {
             task.integers::<u8>(&|[a, b], y| note(binary_integer(op, a, b, y)))?
@@ -267,17 +336,17 @@ impl<'t, 'a, const N: usize> Task<'t, 'a, N> {
         self.integers::<u32>(formula)
     }
 
-    /// Converts the numbers among the operands to integers of the dtype, `I32` or `U32`.
+    /// Runs an integer formula on the bits of `U64`.
+    fn long_words(mut self, formula: Formula<'_, i64, N>) -> Result<CpuTensor> {
+        self.wrap_scalars();
+        self.integers::<i64>(formula)
+    }
+
+    /// Converts the numbers among the operands to integers of the dtype.
     fn wrap_scalars(&mut self) {
-        let is_signed = self.dtype == DType::I32;
         for x in self.operands.iter_mut() {
             if let Arg::Scalar(value) = x {
-                let int = if is_signed {
-                    i32::from_scalar(*value).into()
-                } else {
-                    u32::from_scalar(*value).into()
-                };
-                *x = Arg::Scalar(Scalar::Int(int));
+                *x = Arg::Scalar(value.rounded(self.dtype));
             }
         }
     }

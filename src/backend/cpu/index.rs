@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytemuck::Pod;
 use swath_kernels::{Addend, scatter_add_rows};
 
-use super::cast::cast;
+use super::cast::{cast, is_widened};
 use super::copy::{self, for_size};
 use super::tensor::{CpuTensor, Output};
 use super::written::Written;
@@ -188,7 +188,7 @@ pub(super) fn scatter_add(
     check_same_shape(op, index, source)?;
     let selection = select(op, x, axis, index)?;
     let wide = match dtype {
-        DType::I32 | DType::U32 => DType::I64,
+        dtype if is_widened(dtype) => DType::I64,
         dtype => dtype.at_least_f32(),
     };
     if wide != dtype && source.numel() > 0 {

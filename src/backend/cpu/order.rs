@@ -7,6 +7,7 @@ mod keys;
 mod sort;
 
 use super::CpuBackend;
+use super::cast::{ordered, restored};
 use super::copy;
 use super::tensor::{CpuTensor, Output};
 use crate::backend::{TensorData, check_search, composite};
@@ -69,6 +70,10 @@ pub(super) fn order(op: OrderOp, x: &CpuTensor, axis: usize) -> Result<(CpuTenso
         let task = Task { op, n, count };
         for_dtype!(x.dtype(), T => {
             task.run::<<T as Element>::Stored>(x.run(), values.elements(), indices.elements())?
+        }, _ => {
+            let (values, indices) = order(op, &ordered(&x)?, x.shape().ndim() - 1)?;
+            let values = restored(&values, x.dtype())?;
+            return Ok((moved_back(name, values, axis)?, moved_back(name, indices, axis)?));
         });
     }
     Ok((moved_back(name, values.finish(), axis)?, moved_back(name, indices.finish(), axis)?))
@@ -182,7 +187,7 @@ pub(super) fn search_sorted(
                 } as i64;
             }
         });
-    });
+    }, _ => return search_sorted(&ordered(&sorted)?, &ordered(&values)?, right));
     Ok(out.finish())
 }
 
@@ -263,6 +268,9 @@ pub(super) fn arg_scan(op: Extremum, x: &CpuTensor, axis: usize) -> Result<CpuTe
                     }
                 }
             });
+        }, _ => {
+            let indices = arg_scan(op, &ordered(&x)?, x.shape().ndim() - 1)?;
+            return moved_back(name, indices, axis);
         });
     }
     moved_back(name, out.finish(), axis)

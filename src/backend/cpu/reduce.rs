@@ -21,7 +21,7 @@ use swath_kernels::reduce::{
 };
 use swath_kernels::{Accumulate, Pairwise, PairwiseSum, Partial, reduce_columns};
 
-use super::cast::{cast, wide_integers};
+use super::cast::{cast, is_widened, ordered, restored, wide_integers};
 use super::copy;
 use super::tensor::{CpuTensor, Output};
 use super::working::for_float;
@@ -83,7 +83,7 @@ macro_rules! run {
     (stored $plan:ident $dtype:ident $reduction:expr) => {
         for_dtype!($plan.x.dtype(), T => {
             $plan.run::<<T as Element>::Stored, _, _>(&$reduction, $dtype)
-        })
+        }, _ => run!(floats $plan $dtype $reduction))
     };
     (composed $plan:ident $dtype:ident $result:expr) => {
         $result($plan, $dtype).map_err(|e: Error| e.named($plan.op))
@@ -143,8 +143,18 @@ fn planned(
 ) -> Result<CpuTensor> {
     let dtype = reduced_dtype(op, x.dtype(), *x.shape())?;
     let is_logical = matches!(op, ReduceOp::Any | ReduceOp::All);
-    if matches!(x.dtype(), DType::I32 | DType::U32) && !is_logical {
-        return cast(&whole(op, &wide_integers(x)?, axes)?, dtype);
+    match (x.dtype(), op) {
+        (DType::U64, ReduceOp::Max | ReduceOp::Min) => {
+            return restored(&whole(op, &ordered(x)?, axes)?, dtype);
+        }
+        (DType::U64, ReduceOp::ArgMax | ReduceOp::ArgMin) => return whole(op, &ordered(x)?, axes),
+        (DType::I8 | DType::I16 | DType::U16 | DType::U64, _) if is_logical => {
+            return whole(op, &cast(x, DType::Bool)?, axes);
+        }
+        (other, _) if is_widened(other) && !is_logical => {
+            return cast(&whole(op, &wide_integers(x)?, axes)?, dtype);
+        }
+        _ => {}
     }
     let plan = Plan::new(op.name(), x, &x.shape().resolve_axes(op.name(), Some(axes))?);
     if op.needs_elements() && plan.count == 0 && plan.shape.numel() > 0 {

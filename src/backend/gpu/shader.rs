@@ -41,7 +41,7 @@ impl Store {
     /// Returns the store of a dtype.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for `F64` and `BF16`, which shaders do not have.
+    /// [`Error::Unsupported`] for those that shaders do not have, and for integers that kernels are not written for.
     pub fn of(op: &'static str, backend: &'static str, dtype: DType) -> Result<Store> {
         Ok(match dtype {
             DType::F32 => Store::F32,
@@ -51,7 +51,7 @@ impl Store {
             DType::U32 => Store::U32,
             DType::U8 => Store::U8,
             DType::Bool => Store::Bool,
-            DType::F64 | DType::BF16 => return Err(Error::Unsupported { op, backend }),
+            _ => return Err(Error::Unsupported { op, backend }),
         })
     }
 

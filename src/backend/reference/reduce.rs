@@ -36,14 +36,14 @@ fn boolean(x: bool) -> Scalar {
 }
 
 fn reduce_integers(op: ReduceOp, elements: &[Scalar]) -> Scalar {
-    let values: Vec<i64> = elements.iter().map(|x| x.to_i64()).collect();
-    Scalar::Int(match op {
-        ReduceOp::Sum => values.iter().fold(0, |sum, &x| i64::wrapping_add(sum, x)),
-        ReduceOp::Prod => values.iter().fold(1, |product, &x| i64::wrapping_mul(product, x)),
-        ReduceOp::Max => values.iter().copied().fold(i64::MIN, i64::max),
-        ReduceOp::Min => values.iter().copied().fold(i64::MAX, i64::min),
-        ReduceOp::ArgMax => first_best(&values, |x, best| x > best),
-        ReduceOp::ArgMin => first_best(&values, |x, best| x < best),
+    let values: Vec<i128> = elements.iter().map(|x| x.to_i128()).collect();
+    Scalar::from_i128(match op {
+        ReduceOp::Sum => values.iter().fold(0, |sum, &x| i128::wrapping_add(sum, x)),
+        ReduceOp::Prod => values.iter().fold(1, |product, &x| i128::wrapping_mul(product, x)),
+        ReduceOp::Max => values.iter().copied().max().unwrap_or(i64::MIN.into()),
+        ReduceOp::Min => values.iter().copied().min().unwrap_or(i64::MAX.into()),
+        ReduceOp::ArgMax => first_best(&values, |x, best| x > best).into(),
+        ReduceOp::ArgMin => first_best(&values, |x, best| x < best).into(),
         // All others are defined for floats only.
         _ => 0,
     })

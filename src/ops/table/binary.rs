@@ -152,7 +152,7 @@ macro_rules! binary {
                 floor_divide, FloorDivide;
                 value: |a, b| crate::ops::floor_divide(a, b);
                 integer: (|a, b| {
-                    let below = |q| q - i64::from(a % b != 0 && (a < 0) != (b < 0));
+                    let below = |q| q - if a % b != 0 && (a < 0) != (b < 0) { 1 } else { 0 };
                     a.checked_div(b).map(below)
                 });
                 domain: 2.2, 2.8; 1.0, 1.05;

@@ -156,6 +156,10 @@ pub fn host(dtype: DType, values: impl Iterator<Item = Scalar>) -> HostData {
         DType::I32 => typed::<i32>(values),
         DType::U32 => typed::<u32>(values),
         DType::U8 => typed::<u8>(values),
+        DType::I8 => typed::<i8>(values),
+        DType::I16 => typed::<i16>(values),
+        DType::U16 => typed::<u16>(values),
+        DType::U64 => typed::<u64>(values),
         DType::Bool => typed::<bool>(values),
         #[allow(
             unreachable_patterns,

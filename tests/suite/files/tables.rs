@@ -14,7 +14,7 @@ use crate::support::files::Scratch;
 fn arrays_of_the_idx_format_are_written_and_read() {
     let folder = Scratch::new("idx");
     for name in ["a.idx", "a.gz"] {
-        for dtype in [DType::U8, DType::I32, DType::F32, DType::F64] {
+        for dtype in [DType::U8, DType::I8, DType::I16, DType::I32, DType::F32, DType::F64] {
             for dims in [&[][..], &[0, 3], &[2, 3], &[1, 1, 1, 1]] {
                 let x =
                     T::arange_as(0.0, dims.iter().product::<usize>() as f64, 1.0, dtype).unwrap();

@@ -52,8 +52,17 @@ fn every_dtype() -> Vec<(&'static str, T, Dtype, Vec<u8>)> {
             Dtype::I64,
             from(&[&[0xFE], &[0xFF; 7], &[0xFF; 7], &[0x7F]]),
         ),
+        (
+            "c.u64",
+            T::from_vec(vec![u64::MAX - 1], 1).unwrap(),
+            Dtype::U64,
+            from(&[&[0xFE], &[0xFF; 7]]),
+        ),
         ("c.i32", T::from_vec(vec![-2i32], 1).unwrap(), Dtype::I32, vec![0xFE, 0xFF, 0xFF, 0xFF]),
         ("c.u32", T::from_vec(vec![258u32], 1).unwrap(), Dtype::U32, vec![2, 1, 0, 0]),
+        ("c.u16", T::from_vec(vec![0xFE01u16], 1).unwrap(), Dtype::U16, vec![1, 0xFE]),
+        ("c.i16", T::from_vec(vec![-2i16], 1).unwrap(), Dtype::I16, vec![0xFE, 0xFF]),
+        ("d.i8", T::from_vec(vec![-128i8, 127], 2).unwrap(), Dtype::I8, vec![0x80, 0x7F]),
         ("d.u8", T::from_vec(vec![7u8, 255, 0], 3).unwrap(), Dtype::U8, vec![7, 255, 0]),
         ("d.bool", T::from_vec(vec![true, false], 2).unwrap(), Dtype::BOOL, vec![1, 0]),
         ("e.empty", T::zeros((0, 3), DType::F32).unwrap(), Dtype::F32, vec![]),
@@ -76,7 +85,7 @@ fn bytes(tensor: &T) -> Vec<u8> {
             }
         };
     }
-    bytes!(f16 bf16 f32 f64 i64 i32 u32 u8)
+    bytes!(f16 bf16 f32 f64 i64 i32 u32 u8 i8 i16 u16 u64)
 }
 
 #[test]

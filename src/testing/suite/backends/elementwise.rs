@@ -158,8 +158,8 @@ pub fn binary_ops_on_floats_agree<B: Tested>() {
 }
 
 pub fn binary_ops_on_integers_agree<B: Tested>() {
-    use DType::{Bool, I32, I64, U8, U32};
-    binary_agrees::<B>(&[I64, U8, Bool, I32, U32]);
+    use DType::{Bool, I8, I16, I32, I64, U8, U16, U32, U64};
+    binary_agrees::<B>(&[I64, U8, Bool, I32, U32, I8, I16, U16, U64]);
 }
 
 fn number<'a, T>(value: Scalar) -> Arg<'a, T> {

@@ -18,13 +18,18 @@ fn integers(dtype: DType, values: &[i64], arrangement: Arrangement) -> Input {
 pub fn divisions_that_fail_are_errors<B: Tested>() {
     let mut seen = Disagreements::default();
     for arrangement in Arrangement::ALL {
-        let rows: [(DType, &[i64], &[i64], bool); 11] = [
+        let rows: [(DType, &[i64], &[i64], bool); 16] = [
             (DType::I64, &[7, 8, 9], &[1, 2, 0], true),
             (DType::I64, &[7, i64::MIN, 9], &[-1], true),
             (DType::I64, &[7, i64::MAX, 9], &[-1], false),
             (DType::I64, &[i64::MIN], &[1, -2], false),
             (DType::U8, &[200, 3], &[1, 7, 0], true),
             (DType::U8, &[200, 3], &[255], false),
+            (DType::I8, &[7, -128, 9], &[1, -1], true),
+            (DType::I16, &[7, -32767, 9], &[1, -1], false),
+            (DType::U16, &[65535, 3], &[255, 7, 0], true),
+            (DType::U64, &[-1, 3], &[-2, 7, 0], true),
+            (DType::U64, &[i64::MIN, -1, 3], &[-1, -2, 7], false),
             (DType::I32, &[7, 8, 9], &[1, 2, 0], true),
             (DType::I32, &[7, i32::MIN.into(), 9], &[-1], true),
             (DType::I32, &[7, i32::MAX.into(), 9], &[-1, -2], false),
