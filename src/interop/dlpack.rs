@@ -204,7 +204,8 @@ impl<M: Managed> Handle<M> {
         for (axis, (&dim, &stride)) in layout.dims().iter().zip(layout.strides()).enumerate() {
             (shape[axis], strides[axis]) = (dim as i64, stride as i64);
         }
-        let exported = NonNull::from(Box::leak(Box::new(Exported { shape, strides, _tensor: tensor })));
+        let exported =
+            NonNull::from(Box::leak(Box::new(Exported { shape, strides, _tensor: tensor })));
         // SAFETY: the pointers are to fields of a box that has just been leaked.
         let [shape, strides] = unsafe {
             let exported = exported.as_ptr();
