@@ -1,6 +1,8 @@
 //! Arrays, matrices and tensors of other libraries, in and out: values are theirs, borders are crossed without a copy
 //! where the documentation says so. Run with `--features dlpack,faer,nalgebra,ndarray,serde`.
 
+#[path = "interop/borders.rs"]
+mod borders;
 #[path = "interop/dlpack.rs"]
 mod dlpack;
 #[path = "interop/faer.rs"]
