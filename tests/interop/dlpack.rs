@@ -86,7 +86,7 @@ impl Given {
         let new =
             DLManagedTensorVersioned { version, manager_ctx, deleter, flags: READ_ONLY, dl_tensor };
         // SAFETY: as above.
-        let y = unsafe { Tensor::from_dlpack(Box::into_raw(new)) };
+        let y = unsafe { Tensor::from_dlpack(Box::into_raw(Box::new(new))) };
         if self.version == 1 {
             let bytes = |x: &Result<Tensor>| match x {
                 Ok(x) => Ok(x.contiguous().unwrap().as_bytes().unwrap().to_vec()),

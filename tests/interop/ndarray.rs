@@ -1,6 +1,8 @@
 //! Arrays of ndarray.
 
-use ndarray::{ArcArray, Array, Array2, ArrayD, Axis, CowArray, IxDyn, ShapeBuilder, array, s};
+use ndarray::{
+    ArcArray, Array, Array2, ArrayD, Axis, CowArray, Dimension, IxDyn, ShapeBuilder, array, s,
+};
 use swath::cpu::prelude::{DType, Tensor};
 
 use super::{address, layouts};
