@@ -78,7 +78,9 @@ impl<'a, E: Element<Stored = E> + Pod> View<'a, E> {
     /// [`Error::InvalidArgument`] if ndarray does not accept the layout.
     pub fn ndarray(&self) -> Result<ArrayViewD<'a, E>> {
         let (elements, layout) = ascending(self);
-        let steps: Vec<usize> = layout.strides().iter().map(|step| step.unsigned_abs()).collect();
+        // Without elements ndarray wants no steps.
+        let step = |step: &isize| if elements.is_empty() { 0 } else { step.unsigned_abs() };
+        let steps: Vec<usize> = layout.strides().iter().map(step).collect();
         let shape = IxDyn(layout.dims()).strides(IxDyn(&steps));
         let array = ArrayViewD::from_shape(shape, elements);
         let mut array = array.map_err(|error| refused("ndarray", &error))?;

@@ -42,7 +42,7 @@ fn views_with_adjacent_rows_or_columns_are_matrices() {
 }
 
 fn drawn(shape: [usize; 2], seed: u64) -> Tensor {
-    Tensor::rand(shape, -1.0..1.0f64, &mut Rng::seed(seed)).unwrap()
+    Tensor::rand(shape, -1.0..1.0, &mut Rng::seed(seed)).unwrap().to_dtype(DType::F64).unwrap()
 }
 
 /// A tensor with as many different weights as `x` has elements, so that no element's gradient is hidden.
