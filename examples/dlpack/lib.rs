@@ -123,7 +123,7 @@ pub unsafe extern "C" fn swath_get(x: *const Tensor, position: usize) -> f64 {
     // SAFETY: the caller's.
     let x = unsafe { &*x };
     let element =
-        x.flatten(0, -1).and_then(|x| x.narrow(0, position, 1)?.to_dtype(DType::F64)?.item());
+        x.reshape(x.numel()).and_then(|x| x.narrow(0, position, 1)?.to_dtype(DType::F64)?.item());
     element.unwrap_or(f64::NAN)
 }
 

@@ -146,7 +146,7 @@ def numpy_writes_what_is_handed_over():
 
 def arrays_of_numpy_come_in():
     base = np.arange(24.0).reshape(4, 6)
-    for array in [base, base.T, base[::-1, ::2], base[1:3, 5:0:-2], base[:0], base[:1, :1], np.float32(7) * np.ones(())]:
+    for array in [base, base.T, base[::-1, ::2], base[1:3, 5:0:-2], base[:0], base[:1, :1], np.array(7, dtype="float32")]:
         x = into_swath(array)
         assert values(x, array.size) == array.ravel().tolist(), array
         swath.swath_free(x)
