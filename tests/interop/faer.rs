@@ -55,7 +55,7 @@ fn weighted(x: &Tensor) -> Result<Tensor> {
 fn solutions_have_first_and_second_derivatives() {
     for (n, m) in [(1, 1), (3, 2), (4, 1)] {
         let a =
-            drawn([n, n], 1).add(&Tensor::eye(n, DType::F64).unwrap().mul(2.0).unwrap()).unwrap();
+            drawn([n, n], 1).add(Tensor::eye(n, DType::F64).unwrap().mul(2.0).unwrap()).unwrap();
         let (a, b) = (a.requires_grad(), drawn([n, m], 2).requires_grad());
         let options = GradCheck { order: 2, ..Default::default() };
         let f = |xs: &[Tensor]| weighted(&Tensor::apply(&Solve, &[&xs[0], &xs[1]])?);
