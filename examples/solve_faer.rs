@@ -81,7 +81,7 @@ impl CustomOp<CpuBackend> for Cholesky {
 fn main() -> Result<()> {
     let mut rng = Rng::seed(42);
     let w = Tensor::rand((4, 4), -1.0..1.0, &mut rng)?.to_dtype(DType::F64)?;
-    let a = w.matmul(&w.t()?)?.add(&Tensor::eye(4, DType::F64)?)?.requires_grad();
+    let a = w.matmul(&w.t()?)?.add(Tensor::eye(4, DType::F64)?)?.requires_grad();
     let b = Tensor::rand((4, 1), -1.0..1.0, &mut rng)?.to_dtype(DType::F64)?.requires_grad();
 
     let y = Tensor::apply(&Solve, &[&a, &b])?;

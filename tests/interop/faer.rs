@@ -74,7 +74,7 @@ fn choleskys_factor_has_first_and_second_derivatives() {
         let w = drawn([n, n], 3).requires_grad();
         let options = GradCheck { order: 2, ..Default::default() };
         let f = |xs: &[Tensor]| {
-            let a = xs[0].matmul(&xs[0].t()?)?.add(&Tensor::eye(n, DType::F64)?)?;
+            let a = xs[0].matmul(&xs[0].t()?)?.add(Tensor::eye(n, DType::F64)?)?;
             weighted(&Tensor::apply(&Cholesky, &[&a])?)
         };
         check_gradients(f, &[&w], options).unwrap();
