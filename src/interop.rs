@@ -1,7 +1,7 @@
 //! Arrays, matrices and tensors of other libraries, in and out, each behind a feature of its name: `ndarray`,
-//! `nalgebra`, `faer`, `serde` and [`dlpack`]. `docs/INTEROP.md` says for each what is copied.
+//! `nalgebra`, `faer`, `serde` and `dlpack`. `docs/INTEROP.md` says for each what is copied.
 //!
-//! The methods are those of [`Tensor`](crate::Tensor) and [`View`](crate::tensor::View).
+//! The methods are those of [`Tensor`](crate::Tensor) and [`View`].
 
 #[cfg(feature = "dlpack")]
 pub mod dlpack;
