@@ -253,6 +253,8 @@ fn handles_free_what_they_hold_once() {
     let drops = Arc::new(AtomicUsize::new(0));
     let owned = || Tensor::from_owner(Owner(vec![1.0, 2.0], drops.clone()), 2).unwrap();
     let handle = owned().to_dlpack::<DLManagedTensorVersioned>().unwrap();
+    // SAFETY: the handle owns a managed tensor.
+    assert_eq!(unsafe { (*handle.as_ptr()).flags }, READ_ONLY);
     assert_eq!(drops.load(Ordering::Relaxed), 0);
     drop(handle);
     assert_eq!(drops.load(Ordering::Relaxed), 1);

@@ -109,6 +109,7 @@ fn bad_text_is_an_error() {
         (r#"{"dtype":"f32","shape":[1],"data":[true]}"#, "element 0 is not of type f32"),
         (r#"{"dtype":"bool","shape":[1],"data":[1]}"#, "element 0 is not of type bool"),
         (r#"{"dtype":"u8","shape":[2],"data":[255,256]}"#, "element 1 is not of type u8"),
+        (r#"{"dtype":"u8","shape":[1],"data":[-1]}"#, "element 0 is not of type u8"),
         (r#"{"dtype":"i64","shape":[1],"data":[1.0]}"#, "element 0 is not of type i64"),
         (r#"{"dtype":"i64","shape":[1],"data":[9223372036854775808]}"#, "element 0"),
         (r#"{"dtype":"f32","shape":[1],"data":1}"#, "a list of numbers"),
