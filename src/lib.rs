@@ -40,6 +40,7 @@ pub mod distributed;
 mod dtype;
 mod engine;
 mod error;
+pub mod interop;
 #[cfg(feature = "safetensors")]
 pub mod io;
 mod layout;
@@ -184,3 +185,15 @@ struct Backends;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/BEYOND_ONE_MACHINE.md")]
 struct BeyondOneMachine;
+
+/// Runs the examples of the page on other libraries as tests.
+#[cfg(all(
+    doctest,
+    feature = "ndarray",
+    feature = "nalgebra",
+    feature = "faer",
+    feature = "serde",
+    feature = "dlpack"
+))]
+#[doc = include_str!("../docs/INTEROP.md")]
+struct Interop;

@@ -93,6 +93,9 @@ const UNSAFE_PLACES: Files = &[
     "tests/gpu/metal/shim.rs",
     // A global allocator.
     "tests/suite/support/counting.rs",
+    // A consumer of DLPack, and a library that Python calls.
+    "tests/interop",
+    "examples/dlpack/",
     // Foreign functions of other libraries.
     "benches/peers/",
 ];
@@ -168,6 +171,8 @@ const CFG_PLACES: Files = &[
     "src/backend/gpu",
     "src/runtime/memory/huge_pages.rs",
     "src/lib.rs",
+    // Which libraries arrays are exchanged with.
+    "src/interop.rs",
     // Owner and permissions of files.
     "src/io/atomic.rs",
     // A build without MPI, and the transport of a build with it.

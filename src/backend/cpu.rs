@@ -36,6 +36,7 @@ mod walk;
 mod working;
 mod written;
 
+pub(crate) use cast::map_elements;
 #[cfg(feature = "pulp")]
 pub(super) use elementwise::simd_op;
 pub use tensor::CpuTensor;

@@ -2,7 +2,8 @@
 
 use bytemuck::Pod;
 
-use crate::backend::cpu::{CpuBackend, CpuTensor};
+use crate::autodiff::is_grad_enabled;
+use crate::backend::cpu::{CpuBackend, CpuTensor, map_elements};
 use crate::backend::{Backend, check_len};
 use crate::dtype::{DType, Element, IS_LITTLE_ENDIAN};
 use crate::error::{Error, Result};
@@ -156,6 +157,34 @@ impl<B: Backend> Tensor<B> {
 
 /// # Views
 impl Tensor<CpuBackend> {
+    /// Applies a function to every element of any layout, on swath's threads. The result is in row-major order; it is
+    /// the same for any number of threads if `f` depends on its argument alone. `f` may be called once for elements
+    /// that share their memory. For kernels on the CPU's vectors see `map_with` (feature `pulp`).
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0]];
+    /// let y = x.t()?.map_elements(|x: f32| x as i64 % 2 == 0)?;
+    /// assert_eq!(y.to_vec::<bool>()?, [false, false, true, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DTypeMismatch`] if `E` is not the tensor's dtype; [`Error::NoGradient`] if the tensor is tracked and
+    /// gradients are recorded.
+    pub fn map_elements<E: Element, R: Element>(&self, f: impl Fn(E) -> R + Sync) -> Result<Self> {
+        let op = "map_elements";
+        self.check_dtype(op, E::DTYPE)?;
+        if self.is_tracked() && is_grad_enabled() {
+            let reason = format!(
+                "the operand of shape {} is tracked, and a function has no gradient: apply it in a CustomOp, or detach",
+                self.shape()
+            );
+            return Err(Error::NoGradient { op, reason });
+        }
+        map_elements(op, self.data(), f).map(Tensor::from_data)
+    }
+
     /// Borrows the elements of any layout, without a copy.
     ///
     /// ```
@@ -172,7 +201,7 @@ impl Tensor<CpuBackend> {
     /// [`Error::DTypeMismatch`] if `E` is not the tensor's dtype.
     pub fn view<E: Element<Stored = E> + Pod>(&self) -> Result<View<'_, E>> {
         self.check_dtype("view", E::DTYPE)?;
-        Ok(View { storage: self.data().storage(), layout: self.layout() })
+        Ok(View { storage: self.data().storage(), layout: *self.layout() })
     }
 }
 
@@ -180,7 +209,7 @@ impl Tensor<CpuBackend> {
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, E> {
     storage: &'a [E],
-    layout: &'a Layout,
+    layout: Layout,
 }
 
 impl<'a, E: Copy> View<'a, E> {
@@ -190,17 +219,17 @@ impl<'a, E: Copy> View<'a, E> {
     }
 
     /// Shape, strides and offset of the elements in the storage.
-    pub fn layout(&self) -> &'a Layout {
-        self.layout
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The extents of the axes.
-    pub fn dims(&self) -> &'a [usize] {
+    pub fn dims(&self) -> &[usize] {
         self.layout.dims()
     }
 
     /// The strides, in elements.
-    pub fn strides(&self) -> &'a [isize] {
+    pub fn strides(&self) -> &[isize] {
         self.layout.strides()
     }
 
@@ -221,5 +250,84 @@ impl<'a, E: Copy> View<'a, E> {
     pub fn iter(&self) -> impl Iterator<Item = E> + use<'a, E> {
         let storage = self.storage;
         self.layout.positions().map(move |position| storage[position])
+    }
+
+    /// The slices along the last axis, in row-major order of the others; one slice of one element without axes.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]].narrow(1, 1, 2)?;
+    /// assert!(x.view::<f32>()?.rows()?.eq([[2.0, 3.0], [5.0, 6.0]]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the elements of a row are not adjacent.
+    pub fn rows(&self) -> Result<impl Iterator<Item = &'a [E]> + use<'a, E>> {
+        let (storage, mut starts) = (self.storage, self.layout);
+        let mut len = 1;
+        if let Some(last) = self.dims().len().checked_sub(1) {
+            len = self.dims()[last];
+            let stride = self.strides()[last];
+            if len > 1 && stride != 1 {
+                let reason =
+                    format!("elements of a row are {stride} apart, not 1: call contiguous()");
+                return Err(Error::InvalidArgument { op: "rows", reason });
+            }
+            starts = starts.without_axis(last);
+        }
+        let start = move |position| if len == 0 { 0 } else { position };
+        Ok(starts.positions().map(move |position| &storage[start(position)..][..len]))
+    }
+
+    /// Views of `n` entries along the first axis, one after another; the last may have fewer.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = tensor![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+    /// let chunks = x.view::<f32>()?.chunks(2)?;
+    /// assert!(chunks.map(|chunk| chunk.iter().sum::<f32>()).eq([10.0, 11.0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if `n` is 0; [`Error::InvalidShape`] without an axis.
+    pub fn chunks(&self, n: usize) -> Result<impl Iterator<Item = View<'a, E>> + use<'a, E>> {
+        let (view, dim) = (*self, self.first_axis("chunks", n)?);
+        let starts = (0..dim.div_ceil(n)).map(move |i| i * n);
+        Ok(starts.map(move |start| view.entries(start, n.min(dim - start))))
+    }
+
+    /// Views of `n` adjacent entries along the first axis, one beginning at each entry; none if there are fewer.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// let x = tensor![1.0, 2.0, 4.0, 8.0];
+    /// let windows = x.view::<f32>()?.windows(3)?;
+    /// assert!(windows.map(|window| window.iter().sum::<f32>()).eq([7.0, 14.0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`chunks`](View::chunks).
+    pub fn windows(&self, n: usize) -> Result<impl Iterator<Item = View<'a, E>> + use<'a, E>> {
+        let (view, dim) = (*self, self.first_axis("windows", n)?);
+        let count = dim.checked_sub(n).map_or(0, |last| last + 1);
+        Ok((0..count).map(move |start| view.entries(start, n)))
+    }
+
+    /// The extent of the first axis, of which `n` entries are taken at a time.
+    fn first_axis(&self, op: &'static str, n: usize) -> Result<usize> {
+        let shape = *self.layout.shape();
+        if n == 0 {
+            let reason = format!("expected at least 1 entry of shape {shape} at a time, got 0");
+            return Err(Error::InvalidArgument { op, reason });
+        }
+        let first = shape.dims().first().copied();
+        first.ok_or(Error::InvalidShape { op, shape, reason: "there is no first axis" })
+    }
+
+    fn entries(&self, start: usize, len: usize) -> Self {
+        View { layout: self.layout.stepped(0, start, len, 1), ..*self }
     }
 }

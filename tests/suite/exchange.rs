@@ -194,3 +194,102 @@ fn views_show_strides_and_elements() {
     assert_eq!(x.view::<f32>().unwrap().as_slice().unwrap().len(), 24);
     assert!(x.view::<f64>().unwrap_err().to_string().contains("view"));
 }
+
+/// 0, 1, 2, … in layouts of many kinds.
+fn counted() -> Vec<T> {
+    let x = T::arange(0.0, 120.0, 1.0).unwrap().reshape((4, 6, 5)).unwrap();
+    vec![
+        x.permute(&[2, 0, 1]).unwrap(),
+        x.flip(0).unwrap().narrow(1, 2, 3).unwrap(),
+        x.flip(2).unwrap(),
+        x.slice(s![1, ..;2, 2..4]).unwrap(),
+        x.slice(s![1, 2]).unwrap(),
+        x.slice(s![1, 2, 3]).unwrap(),
+        x.narrow(2, 4, 1).unwrap(),
+        x.narrow(2, 4, 1).unwrap().expand((4, 6, 3)).unwrap(),
+        x.narrow(0, 3, 0).unwrap(),
+        x.narrow(2, 5, 0).unwrap(),
+        x.narrow(2, 5, 0).unwrap().narrow(0, 4, 0).unwrap(),
+        x,
+    ]
+}
+
+#[test]
+fn rows_are_slices_along_the_last_axis() {
+    let mut refused = 0;
+    for x in counted() {
+        let view = x.view::<f32>().unwrap();
+        let len = x.dims().last().copied().unwrap_or(1);
+        let rows = match view.rows() {
+            Ok(rows) => rows.collect::<Vec<_>>(),
+            Err(error) => {
+                assert!(len > 1 && x.layout().strides().last() != Some(&1));
+                assert!(error.to_string().ends_with("not 1: call contiguous()"), "{error}");
+                refused += 1;
+                continue;
+            }
+        };
+        let count: usize = x.dims().iter().rev().skip(1).product();
+        assert_eq!(rows.len(), count);
+        assert!(rows.iter().all(|row| row.len() == len));
+        assert_eq!(rows.concat(), x.to_vec::<f32>().unwrap());
+    }
+    assert_eq!(refused, 3);
+}
+
+#[test]
+fn chunks_and_windows_are_those_of_slices() {
+    for x in counted().iter().filter(|x| x.rank() > 0) {
+        let view = x.view::<f32>().unwrap();
+        let entries = x.unbind(0).unwrap();
+        let entries: Vec<Vec<f32>> = entries.iter().map(|entry| entry.to_vec().unwrap()).collect();
+        for n in [1, 2, 3, x.dims()[0].max(1), 7] {
+            let chunks: Vec<_> = view.chunks(n).unwrap().collect();
+            assert!(chunks.iter().all(|chunk| chunk.dims()[1..] == x.dims()[1..]));
+            let values = |view: &swath::tensor::View<'_, f32>| view.iter().collect::<Vec<_>>();
+            assert!(chunks.iter().map(values).eq(entries.chunks(n).map(<[Vec<f32>]>::concat)));
+            let windows: Vec<_> = view.windows(n).unwrap().collect();
+            assert!(windows.iter().map(values).eq(entries.windows(n).map(<[Vec<f32>]>::concat)));
+        }
+        assert_eq!(
+            view.chunks(0).err().unwrap().to_string(),
+            format!("chunks: expected at least 1 entry of shape {} at a time, got 0", x.shape())
+        );
+        assert!(view.windows(0).is_err());
+    }
+    let scalar = tensor![1.0].reshape(()).unwrap();
+    assert_eq!(
+        scalar.view::<f32>().unwrap().windows(2).err().unwrap().to_string(),
+        "windows: shape []: there is no first axis"
+    );
+}
+
+#[test]
+fn functions_apply_to_every_element_of_any_layout() {
+    for x in counted() {
+        let y = x.map_elements(|x: f32| i64::from(x as i32) * 3).unwrap();
+        let expected: Vec<i64> = x.to_vec::<f32>().unwrap().iter().map(|&x| 3 * x as i64).collect();
+        assert_eq!((y.shape(), y.to_vec::<i64>().unwrap()), (x.shape(), expected));
+        let even = x.map_elements(|x: f32| x % 2.0 == 0.0).unwrap();
+        let back = even.map_elements(|x: bool| half::f16::from_f32(x.into())).unwrap();
+        assert_eq!((even.dtype(), back.dtype()), (DType::Bool, DType::F16));
+        let expected: Vec<bool> =
+            x.to_vec::<f32>().unwrap().iter().map(|x| x % 2.0 == 0.0).collect();
+        assert_eq!(back.to_dtype(DType::Bool).unwrap().to_vec::<bool>().unwrap(), expected);
+    }
+    let large = T::arange(0.0, 1e6, 1.0).unwrap().reshape((1000, 1000)).unwrap().t().unwrap();
+    let y = large.map_elements(|x: f32| (x * 1e-3).sin()).unwrap();
+    let expected =
+        large.to_vec::<f32>().unwrap().iter().map(|x| (x * 1e-3).sin()).collect::<Vec<_>>();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected);
+
+    let error = large.map_elements(|x: f64| x).unwrap_err();
+    assert!(error.to_string().starts_with("map_elements: dtypes f32"), "{error}");
+    let tracked = tensor![1.0, 2.0].requires_grad();
+    let error = tracked.map_elements(|x: f32| x).unwrap_err();
+    assert!(matches!(error, Error::NoGradient { op: "map_elements", .. }), "{error}");
+    assert_eq!(
+        no_grad(|| tracked.map_elements(|x: f32| -x)).unwrap().to_vec::<f32>().unwrap(),
+        [-1.0, -2.0]
+    );
+}

@@ -16,6 +16,9 @@ use crate::shape::Shape;
 /// Picoseconds of a conversion per byte read or written: two threads widen 120,000 `bf16` as fast as one.
 const COST_PER_BYTE: usize = 18;
 
+/// Assumed of an element of a program's own function, which is not known: a few calls of the C library.
+const COST_OF_A_FUNCTION: Cost = Cost(5_000);
+
 pub(super) fn cast(x: &CpuTensor, dtype: DType) -> Result<CpuTensor> {
     if x.dtype() == dtype {
         return Ok(x.clone());
@@ -86,11 +89,35 @@ fn convert<A: Pod + Send + Sync, B: Pod + Send + Sync>(
     dtype: DType,
     f: &(dyn Fn(&[A], &mut [B]) + Sync),
 ) -> Result<CpuTensor> {
-    let mut out = Output::new("to_dtype", x.shape(), dtype)?;
+    let cost = Cost(COST_PER_BYTE * (size_of::<A>() + size_of::<B>()));
+    map_rows("to_dtype", x, dtype, cost, f)
+}
+
+/// Applies a function to every element, of the types that are stored as `x` has them.
+pub(crate) fn map_elements<E: Element, R: Element>(
+    op: &'static str,
+    x: &CpuTensor,
+    f: impl Fn(E) -> R + Sync,
+) -> Result<CpuTensor> {
+    map_rows(op, x, R::DTYPE, COST_OF_A_FUNCTION, &|x: &[E::Stored], y: &mut [R::Stored]| {
+        for (x, y) in x.iter().zip(y) {
+            *y = f(E::from_stored(*x)).to_stored();
+        }
+    })
+}
+
+/// Computes rows of a result from those of `x`, which are as long or one element that stands for all.
+fn map_rows<A: Pod + Send + Sync, B: Pod + Send + Sync>(
+    op: &'static str,
+    x: &CpuTensor,
+    dtype: DType,
+    cost: Cost,
+    f: &(dyn Fn(&[A], &mut [B]) + Sync),
+) -> Result<CpuTensor> {
+    let mut out = Output::new(op, x.shape(), dtype)?;
     let walk = Walk::new(&[x.layout()]);
     let operand = [walk.operand(0, x.elements::<A>())];
-    let cost = Cost(COST_PER_BYTE * (size_of::<A>() + size_of::<B>()));
-    walk.run(out.parts::<B>("to_dtype"), cost, &|fetch, y| {
+    walk.run(out.parts::<B>(op), cost, &|fetch, y| {
         let shape = fetch.shape();
         let [x] = fetch.rows(&operand);
         for r in 0..shape.rows {

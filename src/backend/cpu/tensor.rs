@@ -154,6 +154,12 @@ impl CpuTensor {
         self.elements()
     }
 
+    /// The bytes of the storage for writing, if nothing else shares it.
+    #[allow(dead_code, reason = "called with the feature `dlpack`")]
+    pub(crate) fn storage_mut(&mut self) -> Option<&mut [u8]> {
+        Some(self.buffer_mut()?.as_slice_mut())
+    }
+
     /// All of the storage.
     pub(super) fn elements<T: Pod>(&self) -> &[T] {
         debug_assert_eq!(size_of::<T>(), self.dtype().size());
