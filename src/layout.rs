@@ -48,11 +48,6 @@ impl Layout {
         Some(layout)
     }
 
-    /// The layout of the first element.
-    pub(crate) fn first(&self) -> Self {
-        Layout { offset: self.offset, ..Layout::SCALAR }
-    }
-
     /// The shape.
     pub fn shape(&self) -> &Shape {
         &self.shape

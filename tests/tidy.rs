@@ -173,6 +173,9 @@ const CFG_PLACES: Files = &[
     "src/lib.rs",
     // Which libraries arrays are exchanged with.
     "src/interop.rs",
+    // Which formats of files are read.
+    "src/io.rs",
+    "src/io/store.rs",
     // Owner and permissions of files.
     "src/io/atomic.rs",
     // A build without MPI, and the transport of a build with it.

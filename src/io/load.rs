@@ -8,10 +8,13 @@ use super::{File, Place};
 use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::nn::empty::{Empty, has_no_values};
+use crate::nn::Empty;
 use crate::nn::{Visit, for_each_tensor};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+
+/// A function from names to names.
+type Rename<'a> = Box<dyn Fn(&str) -> String + 'a>;
 
 /// Gives the parameters and buffers of a model the values of files, by name.
 ///
@@ -41,7 +44,7 @@ use crate::tensor::Tensor;
 pub struct Load<'a> {
     files: &'a [File],
     prefix: &'a str,
-    rename: Option<Box<dyn Fn(&str) -> String + 'a>>,
+    rename: Option<Rename<'a>>,
     transposed: Vec<&'a str>,
     dtype: Option<DType>,
     is_strict: bool,
@@ -216,6 +219,19 @@ impl<'a> Load<'a> {
     fn is_transposed(&self, name: &str) -> bool {
         self.transposed.iter().any(|pattern| is_like(pattern, name))
     }
+}
+
+/// True for a parameter that has no values yet: every element is one NaN.
+fn has_no_values<B: Backend>(x: &Tensor<B>) -> Result<bool> {
+    let mut axes = x.dims().iter().zip(x.layout().strides());
+    if !x.dtype().is_float()
+        || x.numel() == 0
+        || axes.any(|(&dim, &stride)| dim != 1 && stride != 0)
+    {
+        return Ok(false);
+    }
+    let first = (0..x.rank()).try_fold(x.detach(), |x, axis| x.narrow(axis as isize, 0, 1))?;
+    Ok(B::item(first.data())?.to_f64().is_nan())
 }
 
 /// The shape with its last two axes swapped.

@@ -10,10 +10,9 @@ use super::Place;
 use super::mmap::{Map, Part};
 use super::stored::Stored;
 use crate::backend::Backend;
-use crate::dtype::{DType, IS_LITTLE_ENDIAN, check_bools};
+use crate::dtype::{DType, IS_LITTLE_ENDIAN};
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::runtime::memory::Foreign;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -307,17 +306,13 @@ impl File {
         let failed = |error| place.error(Some(name), error);
         let shape = info.stored_shape(info.bytes() / dtype.size());
         let mut bytes = self.bytes_of(info).map_err(|reason| place.error(Some(name), reason))?;
-        check_bools(place.op, dtype, &bytes).map_err(failed)?;
         if info.order.is_big_endian {
             bytes.to_mut().chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
         }
         let x = match (&info.data, bytes) {
-            (Data::Mapped(range), Cow::Borrowed(bytes)) if IS_LITTLE_ENDIAN => {
+            (Data::Mapped(range), Cow::Borrowed(_)) => {
                 let part = Part { map: self.map.clone(), range: range.clone() };
-                match Foreign::of_bytes(part, dtype) {
-                    Ok(foreign) => Tensor::in_foreign(place.op, foreign, &shape),
-                    Err(_unaligned) => Tensor::from_bytes(dtype, shape, bytes),
-                }
+                Tensor::from_owner_bytes(part, dtype, shape)
             }
             (_, bytes) => Tensor::from_bytes(dtype, shape, &bytes),
         };

@@ -3,11 +3,10 @@
 use std::cell::Cell;
 
 use super::{Visit, Visitor, VisitorMut};
-use crate::backend::{Backend, TensorData};
+use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::runtime::on_drop::OnDrop;
-
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -17,12 +16,12 @@ thread_local! {
 
 /// A model whose parameters have shapes and dtypes but no values yet: see [`empty`].
 ///
-/// It can be visited, and so be listed, counted and [loaded](crate::io::Load::fill), but not computed.
+/// It can be visited, and so be listed, counted and loaded (`io::Load::fill`), but not computed.
 #[derive(Debug)]
 pub struct Empty<M>(pub(crate) M);
 
-/// Makes a model whose parameters take neither time nor memory, until [`Load::fill`](crate::io::Load::fill) gives it the
-/// values of a file. Within `make`, on this thread, the functions of [`init`](super::init) return parameters without
+/// Makes a model whose parameters take neither time nor memory, until `io::Load::fill` gives it the values of a
+/// file. Within `make`, on this thread, the functions of [`init`](super::init) return parameters without
 /// values; other tensors of the model are made as usual.
 ///
 /// ```
@@ -51,16 +50,6 @@ pub(super) fn without_values<B: Backend>(shape: &Shape, dtype: DType) -> Option<
         let nan = Tensor::from_data(B::full(Shape::scalar(), Scalar::Float(f64::NAN), dtype)?);
         Ok(nan.expand(*shape)?.requires_grad())
     })
-}
-
-/// True for a parameter that has no values yet: every element is one NaN.
-pub(crate) fn has_no_values<B: Backend>(x: &Tensor<B>) -> Result<bool> {
-    let axes = || x.dims().iter().zip(x.layout().strides());
-    if !x.dtype().is_float() || axes().any(|(&dim, &stride)| dim != 1 && stride != 0) {
-        return Ok(false);
-    }
-    let first = Tensor::<B>::from_data(B::view(x.data(), x.data().layout().first())?);
-    Ok(x.numel() > 0 && B::item(first.data())?.to_f64().is_nan())
 }
 
 impl<B: Backend, M: Visit<B>> Visit<B> for Empty<M> {

@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use crate::autodiff::is_grad_enabled;
 use crate::backend::cpu::{CpuBackend, CpuTensor, map_elements};
 use crate::backend::{Backend, check_len};
-use crate::dtype::{DType, Element, IS_LITTLE_ENDIAN};
+use crate::dtype::{DType, Element, IS_LITTLE_ENDIAN, check_bools};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::runtime::memory::Foreign;
@@ -86,6 +86,36 @@ impl<B: Backend> Tensor<B> {
         match B::adopt(&data) {
             Some(data) => Ok(Tensor::from_data(data)),
             None => Tensor::<CpuBackend>::from_data(data).to_backend(),
+        }
+    }
+
+    /// Like [`from_owner`](Tensor::from_owner), for an owner of bytes, such as a memory map or the buffer of a column, that
+    /// are the elements in row-major order, little-endian. They are copied if their address is not a multiple of the
+    /// elements' size.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use swath::cpu::prelude::*;
+    /// let bytes: Arc<[u8]> = Arc::new([1, 0, 0, 1]);
+    /// let x = Tensor::from_owner_bytes(bytes, DType::U16, 2)?;
+    /// assert_eq!(x.to_vec::<u16>()?, [1, 256]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`from_bytes`](Tensor::from_bytes).
+    pub fn from_owner_bytes(
+        owner: impl AsRef<[u8]> + Send + Sync + 'static,
+        dtype: DType,
+        shape: impl Into<Shape>,
+    ) -> Result<Self> {
+        let (op, shape) = ("from_owner_bytes", shape.into());
+        match Foreign::of_bytes(owner, dtype) {
+            Ok(foreign) if IS_LITTLE_ENDIAN => {
+                check_bools(op, dtype, foreign.buffer().as_slice())?;
+                Self::in_foreign(op, foreign, &shape)
+            }
+            Ok(other) | Err(other) => Self::from_bytes(dtype, shape, other.buffer().as_slice()),
         }
     }
 
