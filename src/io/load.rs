@@ -121,9 +121,9 @@ impl<'a> Load<'a> {
     /// Loads the values. Parameters remain the same leaves, and frozen ones remain frozen.
     ///
     /// # Errors
-    /// [`Error::File`], which lists all tensors that do not fit: by name, shape or dtype, or because the model ties them
-    /// and the file does not; [`Error::InvalidArgument`] for a part of the model that more than one
-    /// [`Arc`](std::sync::Arc) holds. The model is then unchanged.
+    /// [`Error::File`](crate::Error::File), which lists all tensors that do not fit: by name, shape or dtype, or because
+    /// the model ties them and the file does not; [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a part
+    /// of the model that more than one [`Arc`](std::sync::Arc) holds. The model is then unchanged.
     pub fn into<B: Backend>(self, model: &mut (impl Visit<B> + ?Sized)) -> Result<Report> {
         let place = self.place();
         let wanted = Wanted::of(model, "")?;
@@ -179,7 +179,7 @@ impl<'a> Load<'a> {
     /// Loads the values of a model that [`nn::empty`](crate::nn::empty) has made.
     ///
     /// # Errors
-    /// Those of [`into`](Load::into); [`Error::File`] for parameters that have no values still, which it lists.
+    /// Those of [`into`](Load::into); [`Error::File`](crate::Error::File) for parameters that have no values still, which it lists.
     pub fn fill<B: Backend, M: Visit<B>>(self, model: Empty<M>) -> Result<(M, Report)> {
         let (mut model, place) = (model.0, self.place());
         let report = self.into(&mut model)?;

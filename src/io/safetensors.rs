@@ -128,7 +128,7 @@ pub fn save_module<B: Backend>(
 /// # Errors
 /// [`Error::File`] unless the file has exactly the model's other tensors, with the same shapes and
 /// dtypes; [`Error::InvalidArgument`] for a part of the model that more than one
-/// [`Arc`](std::sync::Arc) holds. The model is then unchanged.
+/// [`Arc`] holds. The model is then unchanged.
 pub fn load_module<B: Backend>(
     path: impl AsRef<Path>,
     model: &mut (impl Visit<B> + ?Sized),

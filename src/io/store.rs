@@ -89,7 +89,7 @@ impl Info {
         &self.shape
     }
 
-    /// The size, not compressed.
+    /// The size, not compressed; of a view that has gaps, that of the storage it is in.
     pub fn bytes(&self) -> usize {
         match &self.data {
             Data::Mapped(range) => range.len(),

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use swath::io::safetensors::{
-    Metadata, TrainingState, load, load_metadata, load_module, save, save_module,
+    Metadata, TrainingState, load, load_metadata, load_module, module_tensors, save, save_module,
 };
-use swath::nn::{TransformerBlock, TransformerBlockOptions};
+use swath::io::{File, Load};
+use swath::nn::{self, TransformerBlock, TransformerBlockOptions};
 use swath::prelude::*;
 
 use crate::support::files::{Scratch, file_of};
@@ -105,8 +106,12 @@ fn files() -> Vec<(&'static str, Vec<u8>, bool)> {
     ]
 }
 
+fn size_of_file(path: &Path) -> usize {
+    fs::metadata(path).unwrap().len() as usize
+}
+
 fn check(what: &str, path: &Path, good: bool, f: impl FnOnce() -> Result<()>) {
-    let size = fs::metadata(path).unwrap().len() as usize;
+    let size = size_of_file(path);
     let (result, peak) = counting::peak_of(f);
     println!("{what}: {peak} bytes for a file of {size}");
     assert_eq!(result.is_ok(), good, "{what}: {result:?}");
@@ -129,6 +134,8 @@ fn measure_loading() {
     for (what, bytes, good) in files() {
         fs::write(path, bytes).unwrap();
         check(what, path, good, || load::<CpuBackend>(path).map(drop));
+        let (_, peak) = counting::peak_of(|| File::open(path).map(drop));
+        assert!(peak <= size_of_file(path) + MIB, "{what}: opening took {peak} bytes");
         if !good {
             check(what, path, false, || load_metadata(path).map(drop));
             check(what, path, false, || TrainingState::<CpuBackend>::load(path).map(drop));
@@ -145,6 +152,23 @@ fn measure_loading() {
     check("a model", path, true, || load_module(path, &mut model));
     check("a model of different shapes", path, false, || load_module(path, &mut other));
     check("all tensors", path, true, || load::<CpuBackend>(path).map(drop));
+
+    // A model without values, in the file's memory, and converted: the model and one tensor.
+    let large = || block(256, 1);
+    save_module(path, &large()).unwrap();
+    let empty = || nn::empty(|| Ok(large())).unwrap();
+    let (file, peak) = counting::peak_of(|| File::open(path).unwrap());
+    assert!(peak <= MIB / 8, "opening took {peak} bytes");
+    let (_, peak) = counting::peak_of(|| Load::new(&file).fill(empty()).unwrap());
+    assert!(peak <= MIB / 8, "loading in place took {peak} bytes");
+    let half = |x: &T| x.detach().to_dtype(DType::F16).unwrap();
+    let tensors = module_tensors(&large()).into_iter().map(|(name, x)| (name, half(&x)));
+    save(path, tensors, &Metadata::new()).unwrap();
+    let file = File::open(path).unwrap();
+    let (_, peak) =
+        counting::peak_of(|| Load::new(&file).convert(DType::F32).fill(empty()).unwrap());
+    let (all, largest) = (2 * size_of_file(path), 4 * 256 * 1024);
+    assert!(peak <= all + largest + MIB / 4, "{peak} bytes for a model of {all}");
 
     let large = T::zeros((1 << 20, 3), DType::F32).unwrap();
     // Every number of tiny tensors that can be saved can be loaded; larger numbers cannot be saved.
