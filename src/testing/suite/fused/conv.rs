@@ -187,7 +187,8 @@ pub fn volumes_agree<B: Tested>() {
         let [before, after] = [0, 1].map(|_| kernel.map(|extent| draw.below(extent / 2 + 1)));
         let sides = [0, 1, 2].map(|axis| [before[axis], after[axis]]);
         let stride = [1 + draw.below(2), 1 + draw.below(2), 1 + draw.below(3)];
-        let x: Tensor<B> = draw.tensor((2, 2, 3, 5, 4 + draw.below(9)), dtype).unwrap();
+        let width = 4 + draw.below(9);
+        let x: Tensor<B> = draw.tensor((2, 2, 3, 5, width), dtype).unwrap();
         let weight = draw.tensor((2, 2, kernel[0], kernel[1], kernel[2]), dtype).unwrap();
         let padding = Padding::Uneven(sides);
         let options = ConvOptions { stride, padding, dilation: [1, 1, 2], groups: 1 };
