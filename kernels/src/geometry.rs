@@ -11,7 +11,7 @@
 use core::fmt;
 use core::ops::Range;
 
-/// Windows that slide along one axis of an image.
+/// Windows that slide along one axis of an image. Methods panic for a stride or dilation of 0, which no [`Geometry`] has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sliding {
     /// Number of pixels of the image.
@@ -95,13 +95,23 @@ impl Sliding {
 
     /// The first window that sees no pixel of the image, if there is one.
     pub fn empty_window(&self) -> Option<usize> {
-        let last = self.windows.checked_sub(1)?;
-        let is_empty = |&window: &usize| self.taps_of(window).is_empty();
-        // A window that begins in the image has a pixel; if one begins after it, so does the last. One that begins before
-        // it reaches the image at a pixel below the dilation, which recurs after as many windows.
-        let before = self.padding[0].max(0).unsigned_abs().div_ceil(self.stride).min(self.windows);
-        let recurring = if self.dilation <= self.image { 1 } else { self.dilation };
-        (0..before.min(recurring)).chain([last]).find(is_empty)
+        if self.windows == 0 || self.taps_of(0).is_empty() {
+            return Some(0).filter(|&first| first < self.windows);
+        }
+        // A window that begins in the image has a pixel, one that begins after it has none. One that begins before it has
+        // taps up to the image, as window 0 has more to go: it misses the image if the first tap that is not before the
+        // image, which is at the window's beginning modulo the dilation, is after it.
+        let windows_before =
+            |pixel: isize| (pixel - self.pixel(0, 0)).max(0).unsigned_abs().div_ceil(self.stride);
+        let [before, after] = [0, self.image as isize].map(windows_before);
+        let start = self.pixel(0, 0).rem_euclid(self.dilation as isize) as usize;
+        let missing = self.image.checked_sub(start).filter(|_| self.dilation > self.image);
+        let missed = missing.and_then(|to_end| {
+            let rest = [to_end, self.dilation - 1 - start].map(|n| n as u128);
+            first_multiple((self.stride % self.dilation) as u128, self.dilation as u128, rest)
+        });
+        let missed = missed.map(|window| window as usize).filter(|&window| window < before);
+        missed.or(Some(after)).filter(|&window| window < self.windows)
     }
 
     /// This axis with its padding as a part of the image.
@@ -137,6 +147,22 @@ impl Sliding {
             false => Err("a window lies too far from the image"),
         }
     }
+}
+
+/// The smallest `n` for which `n · step` modulo `modulus` is in `low..=high`, where `0 < low <= high < modulus`.
+fn first_multiple(step: u128, modulus: u128, [low, high]: [u128; 2]) -> Option<u128> {
+    if step == 0 {
+        return None;
+    }
+    let n = low.div_ceil(step);
+    if n * step <= high {
+        return Some(n);
+    }
+    // No multiple of the step is between: the modulus is subtracted m times, and m times it is in [-high, -low] modulo the
+    // step, where neither end is 0.
+    let rest = [step - high % step, step - low % step];
+    let m = first_multiple(modulus % step, step, rest)?;
+    Some((low + m * modulus).div_ceil(step))
 }
 
 /// The indices i < `count` with `0 <= first + i · step < extent`. The step is not 0, and `first + count · step` does not
@@ -283,6 +309,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_first_window_without_a_pixel_is_that_of_a_search() {
+        let extents = (0..4).flat_map(|image| (0..4).map(move |kernel| (image, kernel)));
+        let steps = (1..6).flat_map(|stride| (1..8).map(move |dilation| (stride, dilation)));
+        let places = (-2..14).flat_map(|padding| (0..9).map(move |windows| (padding, windows)));
+        for (image, kernel) in extents {
+            for (stride, dilation) in steps.clone() {
+                for (padding, windows) in places.clone() {
+                    let padding = [padding, 0];
+                    let axis = Sliding { image, kernel, stride, dilation, padding, windows };
+                    let sees = |window, tap| (0..image as isize).contains(&axis.pixel(window, tap));
+                    let found = (0..windows).find(|&w| !(0..kernel).any(|tap| sees(w, tap)));
+                    assert_eq!(axis.empty_window(), found, "{axis:?}");
+                }
+            }
+        }
+        // Not one window after the other.
+        let far = 1 << 40;
+        let padding = [far as isize - 1, 0];
+        let axis =
+            Sliding { image: far - 1, kernel: 2, stride: 1, dilation: far, padding, windows: far };
+        assert_eq!(axis.empty_window(), Some(far - 2));
+        let shorter = Sliding { image: far - 3, ..axis };
+        assert_eq!(shorter.empty_window(), Some(far - 4));
     }
 
     #[test]

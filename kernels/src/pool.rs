@@ -18,7 +18,7 @@ use crate::simd::{Float, IntVector as _, Lanes, MAX_LANES, Task, Vector as _};
 /// Maximum number of windows that are computed at once: their values stay in the L1 cache.
 const TILE: usize = 256;
 
-/// Some windows of one row, `first..first + count`, at the place of the image where they begin.
+/// Some windows of one row, `first..first + count`: windows of the axes before it, and of this one.
 #[derive(Clone, Copy)]
 struct Tile {
     deep: usize,
@@ -269,7 +269,9 @@ impl<E: Float> Task<E> for Mean<'_, E> {
         let (pixels, windows): (usize, usize) =
             (geometry.image().iter().product(), geometry.windows().iter().product());
         let counted = if counts_padding { geometry.with_padding() } else { geometry };
-        for (x, y) in x.chunks_exact(pixels.max(1)).zip(y.chunks_exact_mut(windows)) {
+        // An image may have no pixels, and its windows see padding.
+        for (image, y) in y.chunks_exact_mut(windows).enumerate() {
+            let x = &x[image * pixels..][..pixels];
             each_tile(&geometry, |tile, first| {
                 let mut sums = [0.0f64; TILE];
                 each_tap(&geometry, tile, |range, pixel| {

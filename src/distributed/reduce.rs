@@ -48,8 +48,8 @@ pub(super) fn scaled(x: Host, op: BinaryOp, factor: f64) -> Result<Host> {
     CpuBackend::binary(op, Arg::Owned(x.into_data()), factor).map(Tensor::from_data)
 }
 
-/// Returns the sum over `count` micro-batches of all ranks, divided by `total`. `own` has the nodes that this rank's
-/// micro-batches fill, `layout` the dtypes and shapes of a leaf. All ranks must have agreed on both.
+/// Returns the sum over `count.0` micro-batches of all ranks, divided by `count.1`. `own` has the largest complete subtrees
+/// of this rank's micro-batches, `layout` the dtypes and shapes of a leaf. All ranks must have agreed on both.
 pub(super) fn mean(
     world: &mut State,
     operation: Operation,

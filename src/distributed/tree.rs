@@ -6,8 +6,8 @@
 //! level 0     0      1     2      3      4     a right neighbour moves up unchanged
 //! ```
 //!
-//! Each rank first adds the nodes that its own leaves fill. The nodes of all ranks, added from left to right, then
-//! complete the same tree.
+//! Each rank first adds its own micro-batches in pairs, as far as they form complete subtrees. Those of all ranks, added
+//! from left to right, then complete the same tree.
 
 use std::ops::Range;
 

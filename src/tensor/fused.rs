@@ -4,10 +4,10 @@
 //! each, and the derivative.
 //!
 //! ```text
-//! method     check; kernel(FusedOp …)?       some results: record them with the rule
-//!                                            none:         the composite, recorded op by op
-//! rule       gradient_kernel(FusedOp …)?     some results: the gradients
-//!                                            none:         the composite, recorded, and its gradients
+//! method     check; kernel(FusedOp …)?       if the backend has a kernel: record its results with the rule
+//!                                            otherwise: the composite, recorded op by op
+//! rule       gradient_kernel(FusedOp …)?     if the backend has a kernel: its results are the gradients
+//!                                            otherwise: the composite, recorded, and its gradients
 //! ```
 //!
 //! A backend without a kernel returns [`Error::Unsupported`] from `fused`. The rule also uses the
@@ -18,13 +18,13 @@
 //! | `softmax.rs` | `softmax`, `log_softmax` |
 //! | `cross_entropy.rs` | `cross_entropy` |
 //! | `norm.rs` | `layer_norm`, `rms_norm` |
-//! | `batch_norm.rs` | `batch_norm`, `group_norm` and their kin |
+//! | `batch_norm.rs` | `batch_norm`, `group_norm`, and those of training |
 //! | `linear.rs` | `linear`, `linear_activation`, `bias_activation` |
 //! | `dropout.rs` | `dropout` |
 //! | `sincos.rs` | `sincos` |
-//! | `conv.rs` | `conv2d`, `conv_transpose2d` and their kin |
-//! | `pool.rs` | `max_pool2d`, `avg_pool2d` and their kin |
-//! | `adaptive.rs` | `adaptive_avg_pool2d`, `adaptive_max_pool2d` and their kin |
+//! | `conv.rs` | `conv1d` to `conv3d`, `conv_transpose1d` to `conv_transpose3d` |
+//! | `pool.rs` | `max_pool1d` to `max_pool3d`, `avg_pool1d` to `avg_pool3d` |
+//! | `adaptive.rs` | `adaptive_avg_pool1d`, `adaptive_avg_pool2d`, `adaptive_max_pool1d`, `adaptive_max_pool2d` |
 //! | `windows.rs` | views of windows, `im2col`, `col2im` |
 //! | `dot.rs` | `dot` |
 //! | `attention.rs` | `scaled_dot_product_attention` |
@@ -55,8 +55,8 @@ use crate::runtime::recording::with_recording;
 
 use super::base::Tensor;
 
-/// Runs the backend's kernel of a fused op; `None` if it has none. Inlined, as its callers here are, so that a program links
-/// the kernels of the ops that it names.
+/// Runs the backend's kernel of a fused op; `None` if it has none. Inlined, and so are its callers: the compiler then sees
+/// which op is meant, and the linker drops the kernels of all others.
 #[inline(always)]
 fn kernel<B: Backend, const N: usize>(
     op: &FusedOp<'_, B::Tensor>,
@@ -85,8 +85,8 @@ fn gradient_kernel<B: Backend, const N: usize>(
     Ok(kernel::<B, N>(op)?.map(|gradients| gradients.map(Tensor::from_data)))
 }
 
-/// Computes the gradients of the present inputs of an op by the backend's kernel, which has one result
-/// per input, or through the composite.
+/// Computes the gradients of those inputs of an op that were given, as some may be left out, by the backend's kernel, which
+/// has one result per input, or through the composite.
 #[inline(always)]
 fn gradients<B: Backend, const N: usize>(
     upstream: &Upstream<'_, B>,
@@ -101,7 +101,7 @@ fn gradients<B: Backend, const N: usize>(
     Ok(pairs.filter_map(|(input, gradient)| input.map(|_| Some(gradient))).collect())
 }
 
-/// Computes the gradients of the present inputs of an op through its composite.
+/// Computes the gradients of those inputs of an op that were given through its composite.
 fn composite_gradients<B: Backend>(
     upstream: &Upstream<'_, B>,
     inputs: &[Option<&Tensor<B>>],
@@ -115,7 +115,7 @@ fn composite_gradients<B: Backend>(
         false => Ok(None),
         true => match gradients.remove(x) {
             Some(gradient) => Ok(Some(gradient)),
-            // The same tensor occurs twice: the first place has its whole gradient.
+            // If one tensor is two inputs, the first has the whole gradient and the second zeros.
             None => x.detach().zeros_like().map(Some),
         },
     });

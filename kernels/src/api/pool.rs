@@ -54,7 +54,7 @@ pub fn max_pool<E: Float>(x: &[E], geometry: Geometry, y: &mut [E], positions: &
 }
 
 /// The mean of each window of the images `x`, summed in `f64` in the order of taps: over the pixels inside the
-/// image or, with `counts_padding`, also over the padding, which is 0.
+/// image or, with `counts_padding`, also over the padding, which is 0. NaN where there is nothing to count.
 ///
 /// ```
 /// use swath_kernels::{Geometry, Sliding, avg_pool};

@@ -11,8 +11,8 @@ use super::matrix::GemmError;
 
 /// A matrix `[k, n]` whose row p is `data[offsets[p]..offsets[p] + n]`.
 ///
-/// In a convolution of padded images, rows are the places of a window: `n` output pixels that are adjacent in memory read
-/// `n` adjacent pixels at each place. (At the end of an image's row these include windows that reach into the next row;
+/// In a convolution of padded images, rows are the taps of a window: `n` output pixels that are adjacent in memory read
+/// `n` adjacent pixels at each tap. (At the end of an image's row these include windows that reach into the next row;
 /// their results are not used.)
 #[derive(Clone, Copy, Debug)]
 pub struct Indirect<'a, E> {

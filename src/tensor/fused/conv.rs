@@ -1,4 +1,4 @@
-//! Convolutions: `conv1d`, `conv2d`, `conv3d`, `conv_transpose1d`, `conv_transpose2d`.
+//! Convolutions: `conv1d` to `conv3d`, `conv_transpose1d` to `conv_transpose3d`.
 //!
 //! ```text
 //! conv(x, w)              y    linear in x and in w

@@ -165,7 +165,7 @@ macro_rules! __backend_suite {
                     queries_without_visible_keys_give_zeros_and_zero_gradients,
                     nan_and_infinite_scores_give_nan_in_their_rows_alone,
                     dropout_counts_weights_in_row_major_order;
-                conv: convolutions_agree, transposed_convolutions_agree;
+                conv: convolutions_agree, transposed_convolutions_agree, volumes_agree;
                 pool: poolings_agree;
                 sincos: sincos_matches_sin_and_cos_bitwise;
                 update: steps_match_their_formulas;

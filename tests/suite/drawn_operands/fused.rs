@@ -25,7 +25,7 @@ struct Parameters {
 
 /// The windows along an axis of images.
 fn sliding(draw: &mut Draw<'_>) -> Sliding {
-    let [image, kernel] = [draw.choose(&[5, 4, 7, 1, 12, 2]), draw.choose(&[1, 3, 2])];
+    let [image, kernel] = [draw.choose(&[5, 4, 7, 1, 12, 2, 0]), draw.choose(&[1, 3, 2])];
     let [stride, dilation] = [draw.choose(&[1, 2, 3]), draw.choose(&[1, 2])];
     let padding = [draw.choose(&[0, 1, 2, -1]), draw.choose(&[0, 1, 2, -1])];
     let padded = image as isize + padding.iter().sum::<isize>();

@@ -101,7 +101,7 @@ fn check(what: &dyn std::fmt::Debug, found: Option<Vec<f32>>, expected: Option<V
 }
 
 fn sliding(draw: &mut Draw<'_>) -> Sliding {
-    let [image, kernel] = [draw.number(&[5, 4, 7, 1, 20, 2]), draw.choose(&[1, 3, 2, 1])];
+    let [image, kernel] = [draw.number(&[5, 4, 7, 1, 20, 2, 0]), draw.choose(&[1, 3, 2, 1])];
     let [stride, dilation] = [draw.number(&[1, 2, 3, 1]), draw.number(&[1, 2, 1])];
     let padding = [draw.stride(&[0, 1, 2, -1, 0]), draw.stride(&[0, 1, 2, -1, 0])];
     let windows = draw.number(&[1, 2, 3, 5, 9, 18]);
@@ -350,17 +350,21 @@ fn pools(draw: &mut Draw<'_>) -> bool {
     let all: Vec<Vec<usize>> = indices(geometry.windows()).map(|at| seen(at).collect()).collect();
     let channels = out / windows;
     let each = (0..channels).flat_map(|channel| all.iter().map(move |at| (channel * pixels, at)));
-    if !counts_padding {
-        let mean_of = |(first, at): (usize, &Vec<usize>)| {
-            let sum: f64 = at.iter().map(|&pixel| (first + pixel) as f64).sum();
-            (sum / at.len() as f64) as f32
-        };
-        let expected: Vec<f32> = each.clone().map(mean_of).collect();
-        let bits = |x: &[f32]| {
-            x.iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect::<Vec<_>>()
-        };
-        assert_eq!(bits(&mean.expect("tested above")), bits(&expected), "{geometry:?}");
-    }
+    let padded = Geometry::new([0, 1, 2].map(|axis| geometry.axis(axis).with_padding()));
+    let counted = if counts_padding { padded.expect("a geometry") } else { geometry };
+    let divisors = indices(geometry.windows()).map(|window| {
+        let taps = indices(geometry.kernel());
+        taps.filter(|&tap| pixel(&counted, window, tap).is_some()).count()
+    });
+    let mean_of = |((first, at), divisor): ((usize, &Vec<usize>), usize)| {
+        let sum: f64 = at.iter().map(|&pixel| (first + pixel) as f64).sum();
+        (sum / divisor as f64) as f32
+    };
+    let divisors = divisors.collect::<Vec<_>>().repeat(channels);
+    let expected: Vec<f32> = each.clone().zip(divisors).map(mean_of).collect();
+    let bits =
+        |x: &[f32]| x.iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect::<Vec<_>>();
+    assert_eq!(bits(&mean.expect("tested above")), bits(&expected), "{geometry:?}");
     // Pixels are their numbers, so that the last one is the largest.
     let last: Option<Vec<usize>> = each.clone().map(|(_, at)| at.iter().copied().max()).collect();
     let expected = last.as_ref().map(|last| {

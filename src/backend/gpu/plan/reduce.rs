@@ -1,6 +1,7 @@
 //! Reductions over any axes.
 //!
-//! A sum of floats is kept in two floats, so it is rounded about once. A thread reduces few elements, a workgroup many.
+//! A sum is a pair of floats, the value and its rounding error, so that its whole error is about one rounding. A thread
+//! reduces few elements, a workgroup many.
 //! With still more, workgroups reduce parts of them to accumulators, and a second dispatch joins these. Ops with two
 //! passes over the elements do so for each pass.
 
@@ -19,18 +20,18 @@ pub use text::Kind;
 use text::{Text, kind_of};
 
 words! {
-    /// `elements` are those of a result, `part` those of a part. `parameter` is `ddof` or the bits of p. The axes are the
-    /// `kept` ones, then the `reduced` ones.
+    /// `elements` inputs are reduced to one output, `part` of them by one workgroup. `parameter` is `ddof` or the bits of p.
+    /// The axes are the `kept` ones, then the `reduced` ones.
     ReduceWords { kept: u32, reduced: u32, elements: u32, from_x: u32, parameter: u32, part: u32, }
 }
 
-/// Elements of a result for which a workgroup, rather than a thread, computes it.
+/// Smallest number of inputs per output for which a workgroup, rather than a thread, computes it.
 const GROUPED_FROM: usize = 128;
 
-/// Elements of a result for which several workgroups compute it in parts.
+/// Smallest number of inputs per output for which several workgroups compute it in parts.
 const SPLIT_FROM: usize = 1 << 15;
 
-/// Elements of a part.
+/// Number of inputs of a part.
 const PART: usize = 1 << 13;
 
 /// Maximum number of bytes of an accumulator.
@@ -59,11 +60,11 @@ pub enum Stage {
     Groups,
     /// Accumulators of parts, each by a workgroup.
     Parts(Pass),
-    /// Joined accumulators, or results after the last pass, each by a workgroup.
+    /// The accumulators of all parts combined into one or, after the last pass, the results, each by a workgroup.
     Joined(Pass),
 }
 
-/// A reduction of elements of a store.
+/// A reduction, of a buffer that holds its elements as `store` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reduction {
     pub kind: Kind,

@@ -5,7 +5,7 @@ use crate::testing::suite::agree::among;
 use crate::testing::suite::inputs::FLOATS;
 use swath::ops::Activation;
 use swath::prelude::*;
-use swath::{ConvOptions, ConvTransposeOptions, Padding};
+use swath::{ConvOptions, ConvTransposeOptions, Padding, PoolOptions};
 
 /// A tensor of the reference backend.
 pub type R = Tensor<ReferenceBackend>;
@@ -173,4 +173,43 @@ pub fn transposed_convolutions_agree<B: Tested>() {
         compared += usize::from(found.unwrap());
     }
     assert!(compared > 20 * among::<B>(&FLOATS).count(), "{compared}");
+}
+
+/// Convolutions and poolings of three axes, with more zeros on one side than on the other.
+pub fn volumes_agree<B: Tested>() {
+    let mut draw = Draw(Rng::seed(13));
+    for i in 0..24 {
+        let (dtype, tolerance) = DTYPES[i % 4];
+        if !B::DTYPES.contains(&dtype) {
+            continue;
+        }
+        let kernel = [1 + draw.below(2), 1 + draw.below(3), 1 + draw.below(3)];
+        let [before, after] = [0, 1].map(|_| kernel.map(|extent| draw.below(extent / 2 + 1)));
+        let sides = [0, 1, 2].map(|axis| [before[axis], after[axis]]);
+        let stride = [1 + draw.below(2), 1 + draw.below(2), 1 + draw.below(3)];
+        let width = 4 + draw.below(9);
+        let x: Tensor<B> = draw.tensor((2, 2, 3, 5, width), dtype).unwrap();
+        let weight = draw.tensor((2, 2, kernel[0], kernel[1], kernel[2]), dtype).unwrap();
+        let padding = Padding::Uneven(sides);
+        let options = ConvOptions { stride, padding, dilation: [1, 1, 2], groups: 1 };
+        let what = format!("{i}: {dtype} {kernel:?} {options:?}");
+        let tested = |[x, w]: [&Tensor<B>; 2]| x.conv3d(w, None, options);
+        let plain = |[x, w]: [&R; 2]| x.conv3d(w, None, options);
+        compare(&what, tolerance, &mut draw, [&x, &weight], tested, plain).unwrap();
+        let options = ConvTransposeOptions { stride, ..Default::default() };
+        let tested = |[x, w]: [&Tensor<B>; 2]| x.conv_transpose3d(w, None, options);
+        let plain = |[x, w]: [&R; 2]| x.conv_transpose3d(w, None, options);
+        compare(&what, tolerance, &mut draw, [&x, &weight], tested, plain).unwrap();
+        let count_include_pad = i % 3 == 0;
+        let pool =
+            PoolOptions { stride: Some(stride), count_include_pad, ..PoolOptions::new(kernel) };
+        let pool = PoolOptions { padding: before, ..pool }.padding_after(after);
+        let what = format!("{i}: {dtype} {pool:?}");
+        let (tested, plain) =
+            (|[x]: [&Tensor<B>; 1]| x.max_pool3d(pool), |[x]: [&R; 1]| x.max_pool3d(pool));
+        compare(&what, tolerance, &mut draw, [&x], tested, plain).unwrap();
+        let (tested, plain) =
+            (|[x]: [&Tensor<B>; 1]| x.avg_pool3d(pool), |[x]: [&R; 1]| x.avg_pool3d(pool));
+        compare(&what, tolerance, &mut draw, [&x], tested, plain).unwrap();
+    }
 }
