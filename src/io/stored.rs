@@ -126,7 +126,8 @@ mod tests {
     /// Values of the OCP specification of 8-bit floats, table 2, and of its microscaling formats.
     #[test]
     fn values_of_eight_bits_are_those_of_the_specification() {
-        let rows: [(fn(u8) -> f32, u8, f32); 14] = [
+        type Row = (fn(u8) -> f32, u8, f32);
+        let rows: [Row; 14] = [
             (e4m3, 0x7E, 448.0),
             (e4m3, 0x08, 2f32.powi(-6)),
             (e4m3, 0x07, 0.875 * 2f32.powi(-6)),

@@ -94,7 +94,7 @@ fn elements_are_ordered_as_numbers() {
         assert_eq!(values(&x.eq(&y).unwrap()), each(|a, b| (a == b).into()), "{dtype}");
         let least = a.iter().min().unwrap();
         let equal: Vec<i128> = a.iter().map(|a| (a == least).into()).collect();
-        assert_eq!(values(&x.eq(&x.min(None, true).unwrap()).unwrap()), equal, "{dtype}");
+        assert_eq!(values(&x.eq(x.min(None, true).unwrap()).unwrap()), equal, "{dtype}");
         assert_eq!(values(&x.maximum(&y).unwrap()), each(i128::max), "{dtype}");
         assert_eq!(values(&x.minimum(&y).unwrap()), each(i128::min), "{dtype}");
         assert_eq!(values(&x.max(None, false).unwrap()), [*a.iter().max().unwrap()], "{dtype}");
@@ -133,7 +133,7 @@ fn elements_are_moved_by_their_size() {
         let turned = x.reshape((3, 4)).unwrap().t().unwrap();
         let wanted: Vec<usize> = (0..12).map(|i| i % 3 * 4 + i / 3).collect();
         assert_eq!(values(&turned), picked(&wanted), "{dtype}");
-        assert_eq!(values(&x.repeat(&[2]).unwrap()), [&a[..], &a].concat(), "{dtype}");
+        assert_eq!(values(&x.repeat([2]).unwrap()), [&a[..], &a].concat(), "{dtype}");
         let mask = x.gt(&y).unwrap();
         let chosen: Vec<i128> = a.iter().zip(&b).map(|(&a, &b)| a.max(b)).collect();
         assert_eq!(values(&T::where_cond(&mask, &x, &y).unwrap()), chosen, "{dtype}");
