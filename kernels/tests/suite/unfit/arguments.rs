@@ -357,7 +357,7 @@ fn pools(draw: &mut Draw<'_>) -> bool {
         taps.filter(|&tap| pixel(&counted, window, tap).is_some()).count()
     });
     let mean_of = |((first, at), divisor): ((usize, &Vec<usize>), usize)| {
-        let sum: f64 = at.iter().map(|&pixel| (first + pixel) as f64).sum();
+        let sum = at.iter().fold(0.0, |sum, &pixel| sum + (first + pixel) as f64);
         (sum / divisor as f64) as f32
     };
     let divisors = divisors.collect::<Vec<_>>().repeat(channels);
