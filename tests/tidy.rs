@@ -93,6 +93,8 @@ const UNSAFE_PLACES: Files = &[
     "tests/gpu/metal/shim.rs",
     // A global allocator.
     "tests/suite/support/counting.rs",
+    // The same in a fuzz target.
+    "fuzz/fuzz_targets/files.rs",
     // A consumer of DLPack, and a library that Python calls.
     "tests/interop",
     "examples/dlpack/",

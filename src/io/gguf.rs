@@ -116,13 +116,27 @@ pub fn metadata(path: impl AsRef<Path>) -> Result<BTreeMap<String, Value>> {
 
 /// Lists the tensors of a mapped file.
 pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
-    let (tensors, metadata) = list(&map).map_err(|problem| place.problem(problem))?;
-    Ok(File::new(place.path, map, tensors, metadata))
+    let tensors = list(&map).map_err(|problem| place.problem(problem))?;
+    Ok(File::new(place.path, map, tensors, texts))
 }
 
-fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata), Problem> {
+/// The values as texts, without arrays.
+fn texts(map: &Arc<Map>) -> Metadata {
+    let mut reader = Reader { map, at: 0 };
+    // The file has been listed before.
+    let values = reader.start().map_err(Problem::from).and_then(|[_, count]| reader.values(count));
+    let values = values.unwrap_or_default().into_iter();
+    let single = values.filter(|(_, value)| !matches!(value, Value::Array(_)));
+    single.map(|(key, value)| (key, value.to_string())).collect()
+}
+
+fn list(map: &Arc<Map>) -> std::result::Result<BTreeMap<String, Info>, Problem> {
     let mut reader = Reader { map, at: 0 };
     let [tensor_count, value_count] = reader.start()?;
+    let most = most_tensors(map.bytes().len()) as u64;
+    if tensor_count.max(value_count) > most {
+        return Err(format!("more than {most} tensors or values, for such a file").into());
+    }
     let values = reader.values(value_count)?;
     let alignment = match values.get(ALIGNMENT) {
         None => 32,
@@ -131,10 +145,6 @@ fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata
             return Err(format!("{ALIGNMENT} is {other}: expected a power of two").into());
         }
     };
-    let most = most_tensors(map.bytes().len()) as u64;
-    if tensor_count > most {
-        return Err(format!("more than {most} tensors, for such a file").into());
-    }
     let mut tensors = BTreeMap::new();
     for _ in 0..tensor_count {
         let (name, stored, shape, offset) = reader.tensor()?;
@@ -168,8 +178,7 @@ fn list(map: &Arc<Map>) -> std::result::Result<(BTreeMap<String, Info>, Metadata
         }
         *range = range.start + start..end;
     }
-    let texts = values.iter().filter(|(_, value)| !matches!(value, Value::Array(_)));
-    Ok((tensors, texts.map(|(key, value)| (key.clone(), value.to_string())).collect()))
+    Ok(tensors)
 }
 
 /// The type of a number in files.

@@ -104,7 +104,7 @@ fn write<B: Backend>(place: Place<'_>, file: &mut impl Write, x: &Tensor<B>) -> 
 pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let header = Header::read(map.bytes()).map_err(|reason| place.error(None, reason))?;
     let info = header.info(0, map.bytes().len()).map_err(|reason| place.error(None, reason))?;
-    Ok(File::new(place.path, map, BTreeMap::from([(ARRAY.to_owned(), info)]), Metadata::new()))
+    Ok(File::new(place.path, map, BTreeMap::from([(ARRAY.to_owned(), info)]), |_| Metadata::new()))
 }
 
 /// Lists the arrays of a mapped `.npz` archive.
@@ -147,7 +147,7 @@ pub(super) fn open_archive(place: Place<'_>, map: Arc<Map>) -> Result<File> {
         }
     }
     drop(archive);
-    Ok(File::new(place.path, map, arrays, Metadata::new()).with_unreadable(unreadable))
+    Ok(File::new(place.path, map, arrays, |_| Metadata::new()).with_unreadable(unreadable))
 }
 
 /// The bytes of a compressed array of an archive, `skip` bytes after its beginning.

@@ -27,7 +27,7 @@ use pickle::Tensor;
 pub(super) fn open(place: Place<'_>, map: Arc<Map>, pickle: &str) -> Result<File> {
     let listed = list(&map, pickle).map_err(|problem| place.problem(problem))?;
     let (tensors, unreadable) = listed;
-    Ok(File::new(place.path, map, tensors, Metadata::new()).with_unreadable(unreadable))
+    Ok(File::new(place.path, map, tensors, |_| Metadata::new()).with_unreadable(unreadable))
 }
 
 /// The name of the pickle in an archive of PyTorch; `None` in another archive.

@@ -275,7 +275,6 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     if header.count() > most {
         return Err(place.error(None, format_args!("more than {most} tensors, for such a file")));
     }
-    let metadata = header.metadata().map_err(failed)?;
     let entries = header.into_entries().map_err(failed)?.into_iter();
     let tensors = entries.map(|(name, Description { stored, shape, range })| {
         let range = start + range[0] as usize..start + range[1] as usize;
@@ -285,7 +284,12 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
         )
     });
     let tensors = tensors.collect();
-    Ok(File::new(place.path, map, tensors, metadata))
+    Ok(File::new(place.path, map, tensors, |map| {
+        // The header has been checked before.
+        let length = map.bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
+        let text = map.bytes().get(8..).and_then(|rest| rest.get(..length as usize));
+        header::metadata(text.unwrap_or_default()).unwrap_or_default()
+    }))
 }
 
 /// The format of a file that begins with these bytes, if it is a well-known one.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Place;
 use super::mmap::{Map, Part};
@@ -33,7 +33,9 @@ pub struct File {
     tensors: BTreeMap<String, Info>,
     /// Why other entries cannot be had.
     unreadable: BTreeMap<String, String>,
-    metadata: Metadata,
+    /// Read when it is asked for.
+    metadata: OnceLock<Metadata>,
+    read_metadata: fn(&Arc<Map>) -> Metadata,
 }
 
 /// The number of tensors whose list takes less memory than a file of this size and a MiB.
@@ -190,9 +192,10 @@ impl File {
         path: &Path,
         map: Arc<Map>,
         tensors: BTreeMap<String, Info>,
-        metadata: Metadata,
+        read_metadata: fn(&Arc<Map>) -> Metadata,
     ) -> Self {
-        File { path: path.to_owned(), map, tensors, unreadable: BTreeMap::new(), metadata }
+        let (path, unreadable, metadata) = (path.to_owned(), BTreeMap::new(), OnceLock::new());
+        File { path, map, tensors, unreadable, metadata, read_metadata }
     }
 
     #[cfg(feature = "npy")]
@@ -217,7 +220,7 @@ impl File {
 
     /// The texts of the file.
     pub fn metadata(&self) -> &Metadata {
-        &self.metadata
+        self.metadata.get_or_init(|| (self.read_metadata)(&self.map))
     }
 
     /// What the file says of a tensor.

@@ -89,9 +89,7 @@ impl<T: AsRef<[u8]>> Header<T> {
 
     /// Returns the metadata.
     pub fn metadata(&self) -> Result<Metadata, Problem> {
-        let mut texts = Metadata::new();
-        walk(self.text.as_ref(), Some(&mut texts), &mut |_, _| Ok(()))?;
-        Ok(texts)
+        metadata(self.text.as_ref())
     }
 
     /// Checks that names are distinct and that the tensors cover the data without gaps.
@@ -147,6 +145,13 @@ impl<T: AsRef<[u8]>> Header<T> {
         });
         found
     }
+}
+
+/// Returns the metadata of a header.
+pub(super) fn metadata(text: &[u8]) -> Result<Metadata, Problem> {
+    let mut texts = Metadata::new();
+    walk(text, Some(&mut texts), &mut |_, _| Ok(()))?;
+    Ok(texts)
 }
 
 /// The offsets and name hash of a tensor, for checks across tensors.

@@ -77,7 +77,7 @@ fn rows() -> Vec<Row> {
         row(
             "size that does not fit the shape",
             with_info(r#""dtype":"F32","shape":[2],"data_offsets":[0,4]"#, 4),
-            &["`w`", "[0, 4]", "f32", "[2]"],
+            &["`w`", "[0, 4]", "F32", "[2]"],
         ),
         row(
             "negative extent",
