@@ -190,11 +190,17 @@ impl Description {
     }
 }
 
-/// Refuses texts with escapes that are too long to be unpacked within the memory bound.
+/// Refuses texts with escapes, and numbers, that are too long to be unpacked within the memory bound.
 fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
     let longest = 128 * 1024 + data / 8;
+    const DIGITS: usize = 1000;
     let (mut inside, mut escaped, mut escapes, mut length) = (false, false, false, 0u64);
+    let mut digits = 0;
     for &byte in text {
+        digits = if !inside && byte.is_ascii_digit() { digits + 1 } else { 0 };
+        if digits > DIGITS {
+            return Err(format!("header: a number of more than {DIGITS} digits").into());
+        }
         match byte {
             _ if escaped => escaped = false,
             b'\\' if inside => (escaped, escapes) = (true, true),
