@@ -10,8 +10,8 @@ use super::words::{GridWords, words};
 use super::{Plan, grid_of, word};
 
 words! {
-    /// The flag is 1 if divisors count padding. The axes are those of the windows.
-    PoolWords { counts_padding: u32, }
+    /// The padding that a mean counts: before (`front`, `top`, `left`) and after the image. The axes are those of the windows.
+    PoolWords { front: u32, top: u32, left: u32, back: u32, bottom: u32, right: u32, }
 }
 
 /// A pooling, or a gradient.
@@ -62,7 +62,13 @@ impl Pool {
         counts_padding: bool,
     ) -> Result<Plan<Pool>> {
         word(op, shape, shape.numel())?;
-        let fields = PoolWords { counts_padding: counts_padding.into() };
+        let counted = |side: usize| {
+            let padding = |axis: usize| geometry.axis(axis).padding[side].max(0).unsigned_abs();
+            let words = [0, 1, 2].map(|axis| if counts_padding { padding(axis) } else { 0 });
+            Ok([word(op, shape, words[0])?, word(op, shape, words[1])?, word(op, shape, words[2])?])
+        };
+        let ([front, top, left], [back, bottom, right]) = (counted(0)?, counted(1)?);
+        let fields = PoolWords { front, top, left, back, bottom, right };
         let axes = windows::axes_of(op, shape, geometry)?;
         Plan::new(self, (op, shape), numel, grid_of(numel), &[&fields], &axes)
     }
