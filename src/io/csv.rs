@@ -120,7 +120,10 @@ pub fn load<B: Backend>(
         let shape = next(&mut |cell| {
             let number = match T::DTYPE {
                 // half reads them by way of f32, which rounds twice.
-                DType::F16 | DType::BF16 => f64::from_str(cell).map(T::from_f64).map_err(|e| e.to_string()),
+                DType::F16 | DType::BF16 => {
+                    let number = f64::from_str(cell).map(<T as Element>::from_f64);
+                    number.map_err(|e| e.to_string())
+                }
                 _ => T::from_str(cell).map_err(|e| e.to_string()),
             };
             values.push(number?);

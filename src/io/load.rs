@@ -178,7 +178,7 @@ impl<'a> Load<'a> {
             let target_name = target.map_or(info.dtype_name(), DType::name);
             if let Some(reason) = wanted.misfit(name, &found, target_name) {
                 let help = match () {
-                    _ if transposed(&found) == *shape => ": call transpose",
+                    _ if found != *shape && transposed(&found) == *shape => ": call transpose",
                     _ if found == *shape && self.dtype.is_none() => ": call convert",
                     _ => "",
                 };
