@@ -200,5 +200,5 @@ fn misfits_say_what_helps() {
     });
     let error =
         Load::new(&file).ignore("*").strict(false).fill(scaled.unwrap()).map(drop).unwrap_err();
-    assert!(error.to_string().contains("no values for bias, weight"), "{error}");
+    assert!(error.to_string().contains("no values for weight, bias"), "{error}");
 }
