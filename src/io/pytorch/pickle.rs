@@ -303,12 +303,7 @@ impl<'a> Machine<'a> {
             b'q' => self.memoize(1)?,
             b'r' => self.memoize(4)?,
             // MEMOIZE
-            0x94 => {
-                let (number, top) =
-                    (self.memo.len() as u32, *self.stack.last().ok_or("the stack is empty")?);
-                self.spend()?;
-                self.memo.insert(number, top);
-            }
+            0x94 => self.memoize_as(self.memo.len() as u32)?,
             b'h' => self.recall(1)?,
             b'j' => self.recall(4)?,
             b'c' => {
@@ -378,10 +373,13 @@ impl<'a> Machine<'a> {
     }
 
     fn memoize(&mut self, bytes: usize) -> Step<()> {
-        let (number, top) =
-            (self.number(bytes)? as u32, *self.stack.last().ok_or("the stack is empty")?);
+        let number = self.number(bytes)? as u32;
+        self.memoize_as(number)
+    }
+
+    fn memoize_as(&mut self, number: u32) -> Step<()> {
         self.spend()?;
-        self.memo.insert(number, top);
+        self.memo.insert(number, *self.stack.last().ok_or("the stack is empty")?);
         Ok(())
     }
 
