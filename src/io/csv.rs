@@ -72,7 +72,8 @@ impl<B: Backend> Table<B> {
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// Floats are rounded once, to `dtype`; `nan` and `inf` are numbers too. Spaces around a number are skipped.
+/// Floats are rounded to the nearest of `dtype`; `nan` and `inf` are numbers too. Spaces around a number are skipped, and so
+/// are empty lines.
 ///
 /// # Errors
 /// [`Error::File`] for a file that cannot be read, for rows of different lengths, and for a cell that is no number of
@@ -117,8 +118,15 @@ pub fn load<B: Backend>(
     let values = for_dtype!(dtype, T => {
         let mut values: Vec<T> = Vec::new();
         let shape = next(&mut |cell| {
-            let number = T::from_str(cell).map_err(|error| error.to_string())?;
-            values.push(number);
+            let number = match T::DTYPE {
+                // half reads them by way of f32, which rounds twice.
+                DType::F16 | DType::BF16 => {
+                    let number = f64::from_str(cell).map(<T as Element>::from_f64);
+                    number.map_err(|e| e.to_string())
+                }
+                _ => T::from_str(cell).map_err(|e| e.to_string()),
+            };
+            values.push(number?);
             Ok(())
         })?;
         Tensor::from_vec(values, shape)

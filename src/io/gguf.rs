@@ -116,8 +116,8 @@ pub fn metadata(path: impl AsRef<Path>) -> Result<BTreeMap<String, Value>> {
 
 /// Lists the tensors of a mapped file.
 pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
-    let tensors = list(&map).map_err(|problem| place.problem(problem))?;
-    Ok(File::new(place.path, map, tensors, texts))
+    let (tensors, unreadable) = list(&map).map_err(|problem| place.problem(problem))?;
+    Ok(File::new(place.path, map, tensors, texts).with_unreadable(unreadable))
 }
 
 /// The values as texts, without arrays.
@@ -130,7 +130,10 @@ fn texts(map: &Arc<Map>) -> Metadata {
     single.map(|(key, value)| (key, value.to_string())).collect()
 }
 
-fn list(map: &Arc<Map>) -> std::result::Result<BTreeMap<String, Info>, Problem> {
+type Listed = (BTreeMap<String, Info>, BTreeMap<String, String>);
+
+/// Lists the tensors, and those of types that are not known, which newer programs may write.
+fn list(map: &Arc<Map>) -> std::result::Result<Listed, Problem> {
     let mut reader = Reader { map, at: 0 };
     let [tensor_count, value_count] = reader.start()?;
     let most = most_tensors(map.bytes().len()) as u64;
@@ -145,9 +148,13 @@ fn list(map: &Arc<Map>) -> std::result::Result<BTreeMap<String, Info>, Problem> 
             return Err(format!("{ALIGNMENT} is {other}: expected a power of two").into());
         }
     };
-    let mut tensors = BTreeMap::new();
+    let (mut tensors, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..tensor_count {
-        let (name, stored, shape, offset) = reader.tensor()?;
+        let (name, kind, shape, offset) = reader.tensor()?;
+        let Some(stored) = stored(kind) else {
+            unreadable.insert(name, format!("no type of elements has the number {kind}"));
+            continue;
+        };
         let bytes = stored
             .bytes(shape.numel())
             .filter(|_| shape.dims().last().is_none_or(|&n| stored.bytes(n).is_some()));
@@ -178,7 +185,7 @@ fn list(map: &Arc<Map>) -> std::result::Result<BTreeMap<String, Info>, Problem> 
         }
         *range = range.start + start..end;
     }
-    Ok(tensors)
+    Ok((tensors, unreadable))
 }
 
 /// The type of a number in files.
@@ -357,10 +364,10 @@ impl<'a> Reader<'a> {
         Ok(Value::Array(Array { part, kind, len }))
     }
 
-    /// Reads name, type, shape and offset of a tensor.
-    fn tensor(&mut self) -> std::result::Result<(String, Stored, Shape, usize), Problem> {
+    /// Reads name, number of the type, shape and offset of a tensor.
+    fn tensor(&mut self) -> std::result::Result<(String, u32, Shape, usize), Problem> {
         let name = self.text()?.to_owned();
-        let mut rest = || -> Read<(Stored, Shape, usize)> {
+        let mut rest = || -> Read<(u32, Shape, usize)> {
             let rank = self.u32()? as usize;
             if rank > MAX_RANK {
                 return Err(format!("more than {MAX_RANK} axes"));
@@ -373,12 +380,10 @@ impl<'a> Reader<'a> {
             let shape = Shape::from(dims);
             shape.validate("gguf").map_err(|error| error.to_string())?;
             let kind = self.u32()?;
-            let stored =
-                stored(kind).ok_or_else(|| format!("no type of elements has the number {kind}"))?;
             let offset = usize::try_from(self.u64()?).map_err(|error| error.to_string())?;
-            Ok((stored, shape, offset))
+            Ok((kind, shape, offset))
         };
-        let (stored, shape, offset) = rest().map_err(|reason| Problem::with(&name, reason))?;
-        Ok((name, stored, shape, offset))
+        let (kind, shape, offset) = rest().map_err(|reason| Problem::with(&name, reason))?;
+        Ok((name, kind, shape, offset))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::module::{Wanted, check_tied, set_values};
+use super::module::{Wanted, check_tied, set_values, tied_names};
 use super::{File, Place};
 use crate::backend::Backend;
 use crate::dtype::DType;
@@ -46,6 +46,7 @@ pub struct Load<'a> {
     prefix: &'a str,
     rename: Option<Rename<'a>>,
     transposed: Vec<&'a str>,
+    ignored: Vec<&'a str>,
     dtype: Option<DType>,
     is_strict: bool,
 }
@@ -87,7 +88,15 @@ impl<'a> Load<'a> {
     /// Takes values from a [`File`] or from [`Files`](super::Files).
     pub fn new(files: &'a impl AsRef<[File]>) -> Self {
         let files = files.as_ref();
-        Load { files, prefix: "", rename: None, transposed: vec![], dtype: None, is_strict: true }
+        Load {
+            files,
+            prefix: "",
+            rename: None,
+            transposed: vec![],
+            ignored: vec![],
+            dtype: None,
+            is_strict: true,
+        }
     }
 
     /// Takes the tensors whose names begin with `prefix`, which is not part of the model's names.
@@ -104,6 +113,13 @@ impl<'a> Load<'a> {
     /// any text: `*.attn.weight`. For weights that are stored `[inputs, outputs]`. May be called several times.
     pub fn transpose(mut self, pattern: &'a str) -> Self {
         self.transposed.push(pattern);
+        self
+    }
+
+    /// Does not look at the tensors whose names in the file, without the prefix, are like `pattern`: `*.attn.bias`. For
+    /// masks and other constants that a checkpoint holds and the model makes itself. May be called several times.
+    pub fn ignore(mut self, pattern: &'a str) -> Self {
+        self.ignored.push(pattern);
         self
     }
 
@@ -127,7 +143,14 @@ impl<'a> Load<'a> {
     pub fn into<B: Backend>(self, model: &mut (impl Visit<B> + ?Sized)) -> Result<Report> {
         let place = self.place();
         let wanted = Wanted::of(model, "")?;
-        let (sources, mut misfits) = self.sources();
+        let (mut sources, mut misfits) = self.sources();
+        // A parameter with several names may be in the file under one of them.
+        for names in tied_names(model).values() {
+            let found = names.iter().find_map(|name| sources.get(name).copied());
+            for name in names {
+                found.map(|found| *sources.entry(name.clone()).or_insert(found));
+            }
+        }
         let mut report = Report::default();
         let mut values = BTreeMap::new();
         for (name, (shape, dtype)) in &wanted.tensors {
@@ -141,13 +164,25 @@ impl<'a> Load<'a> {
                 continue;
             };
             let info = file.info(stored)?;
-            let found =
-                if self.is_transposed(name) { transposed(info.shape()) } else { *info.shape() };
+            let (is_transposed, mut found) = (self.is_transposed(name), *info.shape());
+            if is_transposed && found.ndim() < 2 {
+                misfits
+                    .push(format!("`{name}`: it has shape {found}: transpose asks for two axes"));
+                continue;
+            }
+            if is_transposed {
+                found = transposed(&found);
+            }
             let is_float = info.dtype().is_none_or(DType::is_float);
             let target = self.dtype.filter(|_| is_float).or(info.dtype());
             let target_name = target.map_or(info.dtype_name(), DType::name);
             if let Some(reason) = wanted.misfit(name, &found, target_name) {
-                misfits.push(format!("`{name}`: {reason}"));
+                let help = match () {
+                    _ if found != *shape && transposed(&found) == *shape => ": call transpose",
+                    _ if found == *shape && self.dtype.is_none() => ": call convert",
+                    _ => "",
+                };
+                misfits.push(format!("`{name}`: {reason}{help}"));
                 continue;
             }
             if target != info.dtype() {
@@ -184,10 +219,14 @@ impl<'a> Load<'a> {
         let (mut model, place) = (model.0, self.place());
         let report = self.into(&mut model)?;
         let (mut lacking, mut result) = (Vec::new(), Ok(()));
-        for_each_tensor(&model, |name, tensor, _| match has_no_values(tensor) {
-            Ok(true) => lacking.push(name.to_owned()),
-            Ok(false) => {}
-            Err(error) => result = Err(error),
+        for_each_tensor(&model, |name, tensor, _| {
+            if report.missing.iter().any(|missing| missing == name) {
+                match begins_with_nan(tensor) {
+                    Ok(true) => lacking.push(name.to_owned()),
+                    Ok(false) => {}
+                    Err(error) => result = Err(error),
+                }
+            }
         });
         result?;
         match lacking.is_empty() {
@@ -204,9 +243,17 @@ impl<'a> Load<'a> {
     /// The tensors of the files by their names in the model, and what is wrong with the names.
     fn sources(&self) -> (BTreeMap<String, (&'a File, &'a str)>, Vec<String>) {
         let (mut sources, mut misfits) = (BTreeMap::new(), Vec::new());
+        let all = || self.files.iter().flat_map(File::names);
+        if !all().any(|name| name.starts_with(self.prefix)) {
+            let some = all().take(3).collect::<Vec<_>>().join(", ");
+            misfits.push(format!("no tensor begins with `{}`; the file has {some} …", self.prefix));
+        }
         for file in self.files {
             for stored in file.names() {
                 let Some(name) = stored.strip_prefix(self.prefix) else { continue };
+                if self.ignored.iter().any(|pattern| is_like(pattern, name)) {
+                    continue;
+                }
                 let name = self.rename.as_ref().map_or_else(|| name.to_owned(), |f| f(name));
                 if let Some((_, other)) = sources.insert(name.clone(), (file, stored)) {
                     misfits.push(format!("`{other}` and `{stored}` are both named `{name}`"));
@@ -221,13 +268,9 @@ impl<'a> Load<'a> {
     }
 }
 
-/// True for a parameter that has no values yet: every element is one NaN.
-fn has_no_values<B: Backend>(x: &Tensor<B>) -> Result<bool> {
-    let mut axes = x.dims().iter().zip(x.layout().strides());
-    if !x.dtype().is_float()
-        || x.numel() == 0
-        || axes.any(|(&dim, &stride)| dim != 1 && stride != 0)
-    {
+/// True for what an initializer returns within [`nn::empty`](crate::nn::empty), and what has been computed of it.
+fn begins_with_nan<B: Backend>(x: &Tensor<B>) -> Result<bool> {
+    if !x.dtype().is_float() || x.numel() == 0 {
         return Ok(false);
     }
     let first = (0..x.rank()).try_fold(x.detach(), |x, axis| x.narrow(axis as isize, 0, 1))?;

@@ -24,7 +24,11 @@ impl Map {
     pub fn open(place: Place<'_>) -> Result<Arc<Self>> {
         let failed = |error| place.cannot_read(error);
         // Checked before opening, which would block for a pipe.
-        if !fs::metadata(place.path).map_err(failed)?.is_file() {
+        let metadata = fs::metadata(place.path).map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(place.error(None, "it is a folder: open its shards with Files::open"));
+        }
+        if !metadata.is_file() {
             return Err(place.error(None, "expected a regular file"));
         }
         let file = fs::File::open(place.path).map_err(failed)?;

@@ -33,7 +33,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 use super::Place;
 use super::atomic::replace;
-use super::mmap::Map;
+use super::mmap::{Map, Part};
 use super::store::{File, Metadata, most_tensors};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -110,7 +110,8 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
 /// Lists the arrays of a mapped `.npz` archive.
 pub(super) fn open_archive(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let failed = |name: Option<&str>, error: &dyn std::fmt::Display| place.error(name, error);
-    let mut archive = ZipArchive::new(Cursor::new(map.bytes())).map_err(|e| failed(None, &e))?;
+    let part = Part { map: map.clone(), range: 0..map.bytes().len() };
+    let mut archive = ZipArchive::new(Cursor::new(part)).map_err(|e| failed(None, &e))?;
     let (mut arrays, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     let most = most_tensors(map.bytes().len());
     if archive.len() > most {
@@ -146,19 +147,20 @@ pub(super) fn open_archive(place: Place<'_>, map: Arc<Map>) -> Result<File> {
             return Err(place.error(Some(&name), "there are two arrays of this name"));
         }
     }
-    drop(archive);
-    Ok(File::new(place.path, map, arrays, |_| Metadata::new()).with_unreadable(unreadable))
+    let file = File::new(place.path, map, arrays, |_| Metadata::new());
+    Ok(file.with_unreadable(unreadable).with_archive(archive))
 }
+
+/// An archive whose list of entries has been read; clones share it.
+pub(super) type Archive = ZipArchive<Cursor<Part>>;
 
 /// The bytes of a compressed array of an archive, `skip` bytes after its beginning.
 pub(super) fn inflate(
-    map: &Map,
+    mut archive: Archive,
     entry: usize,
     skip: usize,
     bytes: usize,
 ) -> std::result::Result<Vec<u8>, String> {
-    let mut archive =
-        ZipArchive::new(Cursor::new(map.bytes())).map_err(|error| error.to_string())?;
     let mut entry = archive.by_index(entry).map_err(|error| error.to_string())?;
     let mut read = || -> std::io::Result<Vec<u8>> {
         std::io::copy(&mut (&mut entry).take(skip as u64), &mut std::io::sink())?;

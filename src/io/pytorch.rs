@@ -3,10 +3,11 @@
 //!
 //! The file is a zip archive of storages and of a pickle that says which tensors use them. Pickles are programs; this
 //! module runs none. It knows the instructions that build numbers, texts, tuples, lists and dictionaries, and of the
-//! functions that a pickle may call those that make tensors and ordered dictionaries. Anything else is an error.
+//! functions that a pickle may call those that make tensors and ordered dictionaries. A call of any other is not made: what
+//! it would return is [unreadable](File::unreadable). An instruction that is not known is an error.
 //!
 //! A tensor is named by the keys of the dictionaries that hold it, joined by dots: `model.head.weight`. Lists and other
-//! values are not read. Tensors of types that are not known are [unreadable](File::unreadable).
+//! values are not read.
 
 mod pickle;
 
@@ -64,16 +65,14 @@ fn list(map: &Map, pickle: &str) -> std::result::Result<Listed, Problem> {
     let most = most_tensors(map.bytes().len());
     let (mut tensors, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     for (name, tensor) in pickle::tensors(program, most)? {
-        let wrong = |reason: String| Problem::with(&name, reason);
-        let is_twice = match tensor {
-            Ok(tensor) => {
-                let range = range_of(&format!("data/{}", tensor.key)).map_err(wrong)?;
-                tensors.insert(name.clone(), tensor.info(range).map_err(wrong)?).is_some()
-            }
+        let info =
+            tensor.and_then(|tensor| tensor.info(range_of(&format!("data/{}", tensor.key))?));
+        let is_twice = match info {
+            Ok(info) => tensors.insert(name.clone(), info).is_some(),
             Err(reason) => unreadable.insert(name.clone(), reason).is_some(),
         };
         if is_twice {
-            return Err(wrong("there are two tensors of this name".to_owned()));
+            return Err(Problem::with(&name, "there are two tensors of this name"));
         }
     }
     Ok((tensors, unreadable))

@@ -305,7 +305,10 @@ fn other_format(first: &[u8; 8]) -> Option<&'static str> {
         (b"version ", "a Git LFS pointer: fetch the file itself with git lfs pull"),
         (b"<!", "a page of HTML: the download failed"),
         (b"<html", "a page of HTML: the download failed"),
-        (b"{", "JSON without the length of a safetensors header, such as an index of shards"),
+        (
+            b"{",
+            "JSON without the length of a safetensors header, such as an index of shards (Files::open)",
+        ),
     ];
     let pickle = "a pickle, such as an old PyTorch .pt or .bin file: convert it with safetensors.torch.save_file";
     match first {

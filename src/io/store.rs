@@ -36,11 +36,15 @@ pub struct File {
     /// Read when it is asked for.
     metadata: OnceLock<Metadata>,
     read_metadata: fn(&Arc<Map>) -> Metadata,
+    /// Of an archive, for its compressed entries.
+    #[cfg(feature = "npy")]
+    archive: Option<super::npy::Archive>,
 }
 
-/// The number of tensors whose list takes less memory than a file of this size and a MiB.
+/// The number of tensors that a file of this size may list, each of which takes about half a KiB of memory: as many as
+/// [`safetensors::load`](super::safetensors::load) accepts.
 pub(super) fn most_tensors(bytes: usize) -> usize {
-    (bytes + (900 << 10)) / 400
+    17_000 + bytes / 512
 }
 
 /// What a file says of a tensor.
@@ -174,6 +178,10 @@ impl File {
     fn of_map(place: Place<'_>, map: Arc<Map>) -> Result<Self> {
         match map.bytes() {
             [b'G', b'G', b'U', b'F', ..] => return super::gguf::open(place, map),
+            #[cfg(not(feature = "npy"))]
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] | [b'P', b'K', 3 | 5, 4 | 6, ..] => {
+                return Err(place.error(None, "files of NumPy and PyTorch need the feature `npy`"));
+            }
             #[cfg(feature = "npy")]
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => return super::npy::open(place, map),
             #[cfg(feature = "npy")]
@@ -195,10 +203,23 @@ impl File {
         read_metadata: fn(&Arc<Map>) -> Metadata,
     ) -> Self {
         let (path, unreadable, metadata) = (path.to_owned(), BTreeMap::new(), OnceLock::new());
-        File { path, map, tensors, unreadable, metadata, read_metadata }
+        File {
+            path,
+            map,
+            tensors,
+            unreadable,
+            metadata,
+            read_metadata,
+            #[cfg(feature = "npy")]
+            archive: None,
+        }
     }
 
     #[cfg(feature = "npy")]
+    pub(super) fn with_archive(self, archive: super::npy::Archive) -> Self {
+        File { archive: Some(archive), ..self }
+    }
+
     pub(super) fn with_unreadable(self, unreadable: BTreeMap<String, String>) -> Self {
         File { unreadable, ..self }
     }
@@ -245,7 +266,8 @@ impl File {
             Data::Mapped(ref range) => Ok(Cow::Borrowed(&self.map.bytes()[range.clone()])),
             #[cfg(feature = "npy")]
             Data::Compressed { entry, skip, bytes } => {
-                super::npy::inflate(&self.map, entry, skip, bytes).map(Cow::Owned)
+                let archive = self.archive.clone().ok_or("no archive")?;
+                super::npy::inflate(archive, entry, skip, bytes).map(Cow::Owned)
             }
             #[cfg(not(feature = "npy"))]
             Data::Compressed { .. } => Err("archives need the feature `npy`".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{Visit, Visitor, VisitorMut};
+use super::{Kind, Visit, for_each_tensor, for_each_tensor_mut};
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -16,7 +16,7 @@ thread_local! {
 
 /// A model whose parameters have shapes and dtypes but no values yet: see [`empty`].
 ///
-/// It can be visited, and so be listed, counted and loaded (`io::Load::fill`), but not computed.
+/// Its tensors can be listed, and it can be loaded (`io::Load::fill`); it cannot be computed or saved before.
 #[derive(Debug)]
 pub struct Empty<M>(pub(crate) M);
 
@@ -30,9 +30,8 @@ pub struct Empty<M>(pub(crate) M);
 ///
 /// // 40 GB.
 /// let model = nn::empty(|| Linear::<CpuBackend>::new(100_000, 100_000, &mut Rng::seed(1)))?;
-/// let mut count = 0;
-/// nn::for_each_tensor(&model, |_, tensor, _| count += tensor.numel());
-/// assert_eq!(count, 10_000_100_000);
+/// let [(name, shape, _), _] = &model.tensors()[..] else { panic!() };
+/// assert_eq!((name.as_str(), shape.numel()), ("weight", 10_000_000_000));
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -46,18 +45,43 @@ pub fn empty<M>(make: impl FnOnce() -> Result<M>) -> Result<Empty<M>> {
 
 /// The parameter that an initializer returns within [`empty`].
 pub(super) fn without_values<B: Backend>(shape: &Shape, dtype: DType) -> Option<Result<Tensor<B>>> {
-    IS_EMPTY.get().then(|| {
-        let nan = Tensor::from_data(B::full(Shape::scalar(), Scalar::Float(f64::NAN), dtype)?);
-        Ok(nan.expand(*shape)?.requires_grad())
-    })
+    IS_EMPTY.get().then(|| Ok(Tensor::from_data(nan::<B>(shape, dtype)?).requires_grad()))
 }
 
-impl<B: Backend, M: Visit<B>> Visit<B> for Empty<M> {
-    fn visit(&self, visitor: &mut dyn Visitor<B>) {
-        self.0.visit(visitor);
+impl<M> Empty<M> {
+    /// Names, shapes and dtypes of the parameters and buffers.
+    pub fn tensors<B: Backend>(&self) -> Vec<(String, Shape, DType)>
+    where
+        M: Visit<B>,
+    {
+        let mut tensors = Vec::new();
+        for_each_tensor(&self.0, |name, x, _| {
+            tensors.push((name.to_owned(), *x.shape(), x.dtype()))
+        });
+        tensors
     }
 
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut<B>) {
-        self.0.visit_mut(visitor);
+    /// The model with parameters of a float type, still without values.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a part of the model that more than one
+    /// [`Arc`](std::sync::Arc) holds.
+    pub fn to_dtype<B: Backend>(mut self, dtype: DType) -> Result<Self>
+    where
+        M: Visit<B>,
+    {
+        for_each_tensor_mut(&mut self.0, |_, x, kind| {
+            if matches!(kind, Kind::Parameter) && x.dtype().is_float() {
+                *x.data_mut() = nan::<B>(x.shape(), dtype)?;
+            }
+            Ok(())
+        })?;
+        Ok(self)
     }
+}
+
+/// One NaN for all elements.
+fn nan<B: Backend>(shape: &Shape, dtype: DType) -> Result<B::Tensor> {
+    let nan = Tensor::<B>::from_data(B::full(Shape::scalar(), Scalar::Float(f64::NAN), dtype)?);
+    Ok(nan.expand(*shape)?.data().clone())
 }

@@ -85,7 +85,7 @@ fn a_tensor_of_another_type_does_not_stand_in_the_way() {
     );
     // The eager loader names the tensor and the way.
     let error = swath::io::safetensors::load::<CpuBackend>(file.path()).unwrap_err().to_string();
-    assert!(error.contains("`a`") || error.contains('a') && error.contains("get_as"), "{error}");
+    assert!(error.contains("tensor `a`") && error.contains("get_as"), "{error}");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn shards_are_opened_by_their_index_or_folder() {
         (r#"{"weight_map":{"x":"b.safetensors"}}"#, "it is not in"),
         (r#"{"weight_map":{"x":"../a.safetensors"}}"#, "beside the index"),
         (r#"{"weight_map":{"x":"/etc/passwd"}}"#, "beside the index"),
-        (r#"{"weight_map":{"x":7}}"#, "beside the index"),
+        (r#"{"weight_map":{"x":7}}"#, "weight_map"),
         (r#"{"weight_map":{"x":"none.safetensors"}}"#, "none.safetensors"),
         (r#"{"weight_map":[]}"#, "weight_map"),
         ("{", "index"),
@@ -174,12 +174,12 @@ fn a_model_is_saved_in_shards_and_replaced() {
 fn a_file_lists_no_more_tensors_than_its_size_allows() {
     let folder = Scratch::new("files-many");
     let entry = |i: usize| format!(r#""{i}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#);
-    let many = (0..5000).map(entry).collect::<Vec<_>>().join(",");
+    let many = (0..20_000).map(entry).collect::<Vec<_>>().join(",");
     let error = opened(&folder, "many", &file_of(&format!("{{{many}}}"), &[])).unwrap_err();
     assert!(error.contains("more than") && error.contains("tensors"), "{error}");
-    let few = (0..1000).map(entry).collect::<Vec<_>>().join(",");
+    let few = (0..10_000).map(entry).collect::<Vec<_>>().join(",");
     assert_eq!(
         opened(&folder, "few", &file_of(&format!("{{{few}}}"), &[])).unwrap().names().count(),
-        1000
+        10_000
     );
 }

@@ -125,8 +125,8 @@ def quantised():
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    sizes = {kind.name: list(size) for kind, size in gguf.GGML_QUANT_SIZES.items()}
-    (FOLDER / "gguf-sizes.txt").write_text("".join(f"{name} {a} {b}\n" for name, (a, b) in sizes.items()))
+    sizes = [f"{kind.value} {kind.name} {a} {b}\n" for kind, (a, b) in gguf.GGML_QUANT_SIZES.items()]
+    (FOLDER / "gguf-sizes.txt").write_text("".join(sizes))
 
 
 def pictures():

@@ -39,9 +39,10 @@ type Found<'a> = (String, Result<Tensor<'a>, String>);
 /// Returns the tensors of a pickle by the keys of the dictionaries that hold them, at most `most` of them.
 pub(super) fn tensors(program: &[u8], most: usize) -> Result<Vec<Found<'_>>, Problem> {
     let (values, root) = Machine::new(program, most).run()?;
-    let mut found = Vec::new();
-    values.tensors(root, "", 0, &mut found)?;
-    Ok(found)
+    let (visits, text) = (2 * values.0.len() + 2, program.len() + 1024);
+    let mut search = Search { values: &values, visits, text, found: Vec::new() };
+    search.visit(root, "", 0)?;
+    Ok(search.found)
 }
 
 /// A value of a pickle.
@@ -58,8 +59,8 @@ enum Value<'a> {
     /// A key, and the type of the elements, if the storage has one of its own.
     Storage(&'a str, Option<Stored>),
     Tensor(Box<Tensor<'a>>),
-    /// A tensor of a type of this name.
-    Unknown(&'a str),
+    /// What a call of a function that is not known would return: its module and name.
+    Unknown(&'a str, &'a str),
 }
 
 /// The functions that a pickle may call.
@@ -71,6 +72,8 @@ enum Function<'a> {
     RebuildParameter,
     /// Not called: the type of a storage, or a dtype.
     Type(Option<Stored>, &'a str),
+    /// Not called either.
+    Unknown(&'a str, &'a str),
 }
 
 #[derive(Clone, Debug)]
@@ -84,44 +87,43 @@ pub(super) struct Tensor<'a> {
 /// All values, which refer to each other by number.
 struct Values<'a>(Vec<Value<'a>>);
 
-impl<'a> Values<'a> {
-    /// Lists the tensors in a value by the keys that lead to them.
-    fn tensors(
-        &self,
-        at: usize,
-        name: &str,
-        depth: usize,
-        found: &mut Vec<Found<'a>>,
-    ) -> Result<(), Problem> {
+/// Lists the tensors in a value by the keys that lead to them.
+struct Search<'v, 'a> {
+    values: &'v Values<'a>,
+    /// How many more values are visited: those that share others would be listed as often.
+    visits: usize,
+    /// How many more bytes the names may have together.
+    text: usize,
+    found: Vec<Found<'a>>,
+}
+
+impl Search<'_, '_> {
+    fn visit(&mut self, at: usize, name: &str, depth: usize) -> Result<(), Problem> {
+        let less =
+            |rest: usize, count| rest.checked_sub(count).ok_or("its dictionaries are shared");
+        self.visits = less(self.visits, 1).map_err(str::to_owned)?;
         if depth > MAX_DEPTH {
             return Err(Problem::with(name, "dictionaries are nested too deep"));
         }
-        match &self.0[at] {
-            Value::Tensor(_) | Value::Unknown(_) => {
-                // A dictionary that occurs in many others would be listed as often.
-                if found.len() > self.0.len() {
-                    return Err("the dictionaries share tensors".to_owned().into());
-                }
-                let tensor = match &self.0[at] {
-                    Value::Tensor(tensor) => Ok((**tensor).clone()),
-                    Value::Unknown(name) => Err(format!("the type `{name}` is not known")),
-                    _ => return Ok(()),
-                };
-                found.push((name.to_owned(), tensor));
-            }
+        let tensor = match &self.values.0[at] {
+            Value::Tensor(tensor) => Ok((**tensor).clone()),
+            &Value::Unknown(module, name) => Err(format!("`{module}.{name}` is not known")),
             Value::Dictionary(items) => {
                 for &(key, value) in items {
-                    let key = match &self.0[key] {
+                    let key = match &self.values.0[key] {
                         Value::Text(text) => (*text).to_owned(),
                         Value::Int(number) => number.to_string(),
                         _ => continue,
                     };
                     let name = if name.is_empty() { key } else { format!("{name}.{key}") };
-                    self.tensors(value, &name, depth + 1, found)?;
+                    self.visit(value, &name, depth + 1)?;
                 }
+                return Ok(());
             }
-            _ => {}
-        }
+            _ => return Ok(()),
+        };
+        self.text = less(self.text, name.len()).map_err(str::to_owned)?;
+        self.found.push((name.to_owned(), tensor));
         Ok(())
     }
 }
@@ -132,7 +134,7 @@ struct Machine<'a> {
     at: usize,
     values: Vec<Value<'a>>,
     stack: Vec<usize>,
-    /// How many more values, and references to them, a file of this size may need.
+    /// How many more values, marks and references such a pickle may need: each takes up to 50 bytes of memory.
     room: usize,
     /// Heights of the stack at the marks.
     marks: Vec<usize>,
@@ -144,7 +146,15 @@ type Step<T> = Result<T, String>;
 impl<'a> Machine<'a> {
     fn new(program: &'a [u8], most: usize) -> Self {
         let (values, stack, marks, memo) = (vec![], vec![], vec![], BTreeMap::new());
-        Machine { program, at: 0, values, stack, room: 8 * most, marks, memo }
+        Machine {
+            program,
+            at: 0,
+            values,
+            stack,
+            room: 32 * most.min(program.len() / 100 + 1000),
+            marks,
+            memo,
+        }
     }
 
     /// Returns all values and the number of the last one.
@@ -194,8 +204,13 @@ impl<'a> Machine<'a> {
     }
 
     fn refer(&mut self, value: usize) -> Step<()> {
-        self.room = self.room.checked_sub(1).ok_or("more values than such a file needs")?;
+        self.spend()?;
         self.stack.push(value);
+        Ok(())
+    }
+
+    fn spend(&mut self) -> Step<()> {
+        self.room = self.room.checked_sub(1).ok_or("more values than such a file needs")?;
         Ok(())
     }
 
@@ -224,7 +239,7 @@ impl<'a> Machine<'a> {
             0x80 => drop(self.take(1)?),
             0x95 => drop(self.take(8)?),
             b'(' => {
-                self.room = self.room.checked_sub(1).ok_or("more marks than such a file needs")?;
+                self.spend()?;
                 self.marks.push(self.stack.len());
             }
             b'0' => drop(self.pop()?),
@@ -288,11 +303,7 @@ impl<'a> Machine<'a> {
             b'q' => self.memoize(1)?,
             b'r' => self.memoize(4)?,
             // MEMOIZE
-            0x94 => {
-                let (number, top) =
-                    (self.memo.len() as u32, *self.stack.last().ok_or("the stack is empty")?);
-                self.memo.insert(number, top);
-            }
+            0x94 => self.memoize_as(self.memo.len() as u32)?,
             b'h' => self.recall(1)?,
             b'j' => self.recall(4)?,
             b'c' => {
@@ -310,7 +321,8 @@ impl<'a> Machine<'a> {
                 self.function(module, name)?;
             }
             b'Q' => self.storage()?,
-            b'R' => self.call()?,
+            // REDUCE, NEWOBJ
+            b'R' | 0x81 => self.call()?,
             // BUILD sets attributes, of which none is read.
             b'b' => drop(self.pop()?),
             byte => {
@@ -342,6 +354,7 @@ impl<'a> Machine<'a> {
     fn append(&mut self, items: Vec<usize>) -> Step<()> {
         match self.top()? {
             Value::Items(list) => list.extend(items),
+            Value::Unknown(..) => {}
             _ => return Err("it appends to no list".to_owned()),
         }
         Ok(())
@@ -353,15 +366,20 @@ impl<'a> Machine<'a> {
             Value::Dictionary(dictionary) if rest.is_empty() => {
                 dictionary.extend(pairs.iter().map(|&[key, value]| (key, value)));
             }
+            Value::Unknown(..) => {}
             _ => return Err("it inserts into no dictionary".to_owned()),
         }
         Ok(())
     }
 
     fn memoize(&mut self, bytes: usize) -> Step<()> {
-        let (number, top) =
-            (self.number(bytes)? as u32, *self.stack.last().ok_or("the stack is empty")?);
-        self.memo.insert(number, top);
+        let number = self.number(bytes)? as u32;
+        self.memoize_as(number)
+    }
+
+    fn memoize_as(&mut self, number: u32) -> Step<()> {
+        self.spend()?;
+        self.memo.insert(number, *self.stack.last().ok_or("the stack is empty")?);
         Ok(())
     }
 
@@ -386,11 +404,7 @@ impl<'a> Machine<'a> {
                 let known = known.find(|(dtype, storage, _)| [dtype, storage].contains(&&name));
                 Function::Type(known.and_then(|(.., name)| Stored::named(name)), name)
             }
-            _ => {
-                return Err(format!(
-                    "it calls `{module}.{name}`, which makes no tensor: save a state_dict, or with safetensors"
-                ));
-            }
+            _ => Function::Unknown(module, name),
         };
         self.push(Value::Function(function))
     }
@@ -401,7 +415,8 @@ impl<'a> Machine<'a> {
         let Value::Items(items) = &self.values[id] else {
             return Err("a storage has no parts".to_owned());
         };
-        let parts: Vec<&Value<'_>> = items.iter().map(|&item| &self.values[item]).collect();
+        let parts = items.iter().take(6).map(|&item| &self.values[item]);
+        let parts: Vec<&Value<'_>> = parts.collect();
         let storage = match parts[..] {
             [
                 Value::Text("storage"),
@@ -410,7 +425,7 @@ impl<'a> Machine<'a> {
                 _,
                 _,
             ] => match stored {
-                None if !name.is_empty() => Value::Unknown(name),
+                None if !name.is_empty() => Value::Unknown("torch", name),
                 _ => Value::Storage(key, stored),
             },
             _ => return Err("a storage of an unknown form".to_owned()),
@@ -425,13 +440,16 @@ impl<'a> Machine<'a> {
         else {
             return Err("it calls no function".to_owned());
         };
-        let parts: Vec<&Value<'_>> = items.iter().map(|&item| &self.values[item]).collect();
-        let result = match (function, parts.as_slice()) {
+        // The first arguments of any function that is known.
+        let parts = items.iter().take(8).map(|&item| &self.values[item]);
+        let parts: Vec<&Value<'_>> = parts.collect();
+        let result = match (function, &parts[..]) {
             (Function::OrderedDict, []) => Value::Dictionary(vec![]),
             (Function::RebuildParameter, [Value::Tensor(tensor), ..]) => {
                 Value::Tensor(tensor.clone())
             }
-            (_, [Value::Unknown(name), ..]) => Value::Unknown(name),
+            (Function::Unknown(module, name), _) => Value::Unknown(module, name),
+            (_, [Value::Unknown(module, name), ..]) => Value::Unknown(module, name),
             (
                 Function::RebuildTensor,
                 [
@@ -454,11 +472,11 @@ impl<'a> Machine<'a> {
                     .ok_or_else(|| format!("strides {strides:?} do not fit shape {shape}"))?;
                 let dtype = match rest {
                     [_, _, Value::Function(Function::Type(dtype, name)), ..] => (*dtype, *name),
-                    _ => (None, "of a tensor without a type"),
+                    _ => (None, "a dtype"),
                 };
                 match stored.or(dtype.0) {
                     Some(stored) => Value::Tensor(Box::new(Tensor { stored, key, layout })),
-                    None => Value::Unknown(dtype.1),
+                    None => Value::Unknown("torch", dtype.1),
                 }
             }
             _ => return Err("it calls a function with other arguments than PyTorch".to_owned()),
@@ -477,3 +495,6 @@ impl<'a> Machine<'a> {
         items.iter().map(number).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

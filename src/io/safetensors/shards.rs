@@ -9,7 +9,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{header, write};
+use serde_json::value::RawValue;
+
+use super::write;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::io::atomic::replace;
@@ -17,6 +19,9 @@ use crate::io::{File, Metadata, Place};
 use crate::tensor::Tensor;
 
 const INDEX: &str = "model.safetensors.index.json";
+
+/// Longest index in bytes, that of a few hundred thousand tensors.
+const MAX_INDEX: u64 = 32 << 20;
 
 /// Writes named tensors to a folder, in files of at most `max_bytes` of data each, and an index of them. A tensor that
 /// is larger has a file of its own. [`Files::open`](crate::io::Files::open) reads the folder, as other programs do.
@@ -94,7 +99,13 @@ pub fn save_sharded<B: Backend>(
     // Of both models the one that the index does not name. An error after the index was replaced leaves the new one.
     let named = if index.path.exists() { shards_of_index(index) } else { Ok(BTreeSet::new()) };
     if let Ok(named) = named {
-        let files = names.iter().map(|name| folder.join(name)).chain(old);
+        // Files of other names may be someone else's.
+        let is_ours = |file: &PathBuf| {
+            let name = file.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("model-") && name.contains("-of-"))
+        };
+        let files =
+            names.iter().map(|name| folder.join(name)).chain(old.into_iter().filter(is_ours));
         files.filter(|file| !named.contains(file)).for_each(|file| drop(fs::remove_file(file)));
     }
     saved
@@ -121,6 +132,17 @@ pub(in crate::io) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
             files.insert(file);
         }
     }
+    // Of a set of shards that was not written to its end, or not copied, there may be a part.
+    let missing = files.iter().find_map(|file| {
+        let (start, count) = file.file_stem()?.to_str()?.rsplit_once("-of-")?;
+        let (start, _) = start.rsplit_once('-')?;
+        let name = |i: usize| format!("{start}-{i:0$}-of-{count}.safetensors", count.len());
+        let all = 1..=count.parse::<usize>().ok()?;
+        all.map(name).take(files.len() + 1).find(|name| !files.contains(&path.join(name)))
+    });
+    if let Some(name) = missing {
+        return Err(place.error(None, format_args!("{name} is missing, and there is no {INDEX}")));
+    }
     match files.is_empty() {
         true => {
             Err(place.error(None, format_args!("the folder has neither {INDEX} nor *.safetensors")))
@@ -133,23 +155,24 @@ pub(in crate::io) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
 fn shards_of_index(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
     let failed = |reason: String| place.error(None, reason);
     let size = fs::metadata(place.path).map_err(|error| place.cannot_read(error))?.len();
-    if size > header::MAX_BYTES {
+    if size > MAX_INDEX {
         return Err(failed(format!("an index of {size} bytes is too long")));
     }
     let text = fs::read(place.path).map_err(|error| place.cannot_read(error))?;
-    let index: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|error| failed(format!("index: {error}")))?;
-    let Some(map) = index.get("weight_map").and_then(serde_json::Value::as_object) else {
+    let wrong = |error| failed(format!("index: {error}"));
+    let index: BTreeMap<String, &RawValue> = serde_json::from_slice(&text).map_err(wrong)?;
+    let Some(map) = index.get("weight_map") else {
         return Err(failed("expected an object with the object `weight_map`".to_owned()));
     };
+    let map: BTreeMap<String, String> = serde_json::from_str(map.get())
+        .map_err(|error| failed(format!("`weight_map` of names of files: {error}")))?;
     let folder = place.path.parent().unwrap_or(Path::new(""));
     let mut tensors: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
-    for (name, file) in map {
-        let file = file.as_str().filter(|file| Path::new(file).file_name() == Some(file.as_ref()));
-        let Some(file) = file else {
+    for (name, file) in &map {
+        if Path::new(file).file_name() != Some(file.as_ref()) {
             let reason = "expected the name of a file beside the index";
             return Err(place.error(Some(name), reason));
-        };
+        }
         tensors.entry(folder.join(file)).or_default().push(name);
     }
     for (file, names) in &tensors {

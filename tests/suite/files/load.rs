@@ -122,11 +122,83 @@ fn every_misfit_is_named_and_nothing_changes() {
 fn a_model_without_values_takes_no_memory() {
     let options = LinearOptions { bias: false, ..LinearOptions::default() };
     let large = || Linear::<CpuBackend>::with_options(1 << 29, 1 << 29, options, &mut Rng::seed(1));
-    let model = nn::empty(large).unwrap();
-    let mut count = 0;
-    for_each_tensor(&model, |_, x, _| count += x.numel());
-    assert_eq!(count, 1 << 58);
+    let model = nn::empty(large).unwrap().to_dtype(DType::BF16).unwrap();
+    let [(name, shape, dtype)] = &model.tensors()[..] else { panic!("one tensor") };
+    assert_eq!((name.as_str(), shape.numel(), *dtype), ("weight", 1 << 58, DType::BF16));
     // Afterwards initializers draw again, after an error of the model too.
     assert!(nn::empty(|| Linear::<CpuBackend>::new(usize::MAX, 2, &mut Rng::seed(1))).is_err());
     assert!(net(1).unwrap().head.weight.to_vec::<f32>().unwrap().iter().all(|x| x.is_finite()));
+}
+
+/// Two layers with one weight.
+fn tied() -> Result<Net> {
+    let mut net = net(3)?;
+    net.body = Linear::new(3, 2, &mut Rng::seed(4))?;
+    net.body.weight = net.head.weight.clone();
+    Ok(net)
+}
+
+#[test]
+fn a_weight_that_is_tied_may_be_in_the_file_once() {
+    let folder = Scratch::new("load-tied");
+    for name in ["head.weight", "body.weight"] {
+        let biases = [("head.bias", filled(&[2], 1.0)), ("body.bias", filled(&[2], 2.0))];
+        let all = biases.into_iter().chain([(name, filled(&[2, 3], 7.0))]).collect();
+        let file = saved(&folder, all);
+        let mut model = tied().unwrap();
+        let report = Load::new(&file).into(&mut model).unwrap();
+        assert_eq!((report.loaded.len(), report.unused.len()), (4, 0), "{name}");
+        for (weight, x) in [("head", &model.head.weight), ("body", &model.body.weight)] {
+            assert_eq!(x.to_vec::<f32>().unwrap()[0], 7.0, "{name} {weight}");
+        }
+        assert!(Load::new(&file).fill(nn::empty(tied).unwrap()).is_ok());
+    }
+    let both = vec![("head.weight", filled(&[2, 3], 7.0)), ("body.weight", filled(&[2, 3], 8.0))];
+    let file = saved(&folder, both);
+    let error = Load::new(&file).strict(false).into(&mut tied().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("ties it to"), "{error}");
+}
+
+#[test]
+fn misfits_say_what_helps() {
+    let folder = Scratch::new("load-help");
+    let file = saved(
+        &folder,
+        vec![
+            ("m.head.weight", filled(&[3, 2], 0.0)),
+            ("m.head.bias", filled(&[2], 0.0).to_dtype(DType::F16).unwrap()),
+            ("m.body.weight", filled(&[3, 2], 0.0)),
+            ("m.body.bias", filled(&[3], 0.0)),
+            ("m.body.mask", filled(&[3], 0.0)),
+        ],
+    );
+    let load = || Load::new(&file).prefix("m.");
+    let message = |load: Load<'_>| load.into(&mut net(1).unwrap()).unwrap_err().to_string();
+    let error = message(load());
+    assert!(error.contains("in the model: call transpose"), "{error}");
+    assert!(error.contains("in the model: call convert"), "{error}");
+    assert!(error.contains("`body.mask` of the file is not in the model"), "{error}");
+    let error = message(load().transpose("head.*").convert(DType::F32).ignore("*.mask"));
+    assert!(
+        error.contains("`head.bias`: it has shape [2]: transpose asks for two axes"),
+        "{error}"
+    );
+    assert!(!error.contains("mask"), "{error}");
+    let load = load().transpose("head.weight").convert(DType::F32).ignore("*.mask");
+    assert!(load.into(&mut net(1).unwrap()).unwrap().unused.is_empty());
+    let error = message(Load::new(&file).prefix("model.").strict(false));
+    assert!(error.contains("no tensor begins with `model.`; the file has m.body.bias"), "{error}");
+    // A value that is NaN is one.
+    let nan = T::full((1, 1), f32::NAN).unwrap();
+    let file = saved(&folder, vec![("weight", nan), ("bias", filled(&[1], 0.0))]);
+    let model = nn::empty(|| Linear::<CpuBackend>::new(1, 1, &mut Rng::seed(1))).unwrap();
+    assert!(Load::new(&file).fill(model).is_ok());
+    let scaled = nn::empty(|| {
+        let mut layer = Linear::<CpuBackend>::new(2, 2, &mut Rng::seed(1))?;
+        layer.weight = layer.weight.mul(0.5)?.detach().requires_grad();
+        Ok(layer)
+    });
+    let error =
+        Load::new(&file).ignore("*").strict(false).fill(scaled.unwrap()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("no values for weight, bias"), "{error}");
 }

@@ -90,6 +90,9 @@ fn cells_that_are_no_numbers_are_named() {
     let plain = CsvOptions::default();
     let error = read("a,b\n1,2\n3,x\n", DType::F32, &plain).unwrap_err();
     assert!(error.contains("line 3, column `b`: `x` is no f32"), "{error}");
+    // Rounded once: half's own reading goes through f32.
+    let halves = read("a\n1.00048828218\n65519.9999999\n", DType::F16, &plain).unwrap().values;
+    assert_eq!(halves.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap(), [1.0009766, 65504.0]);
     assert!(read("a\n256\n", DType::U8, &plain).unwrap_err().contains("`256` is no u8"));
     assert!(read("a,b\n1\n", DType::F32, &plain).unwrap_err().contains("line: 2"));
     assert!(read("a,b\n1,\n", DType::F32, &plain).unwrap_err().contains("column `b`"));
