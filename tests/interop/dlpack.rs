@@ -201,7 +201,7 @@ fn what_cannot_be_a_tensor_is_an_error_and_deleted() {
         (Given { device: 2, ..given.clone() }, "device type 2"),
         (dtype(2, 32, 4), "type code 2 of 32 bits and 4 lanes"),
         (dtype(2, 8, 1), "type code 2 of 8 bits"),
-        (dtype(0, 16, 1), "type code 0 of 16 bits"),
+        (dtype(0, 128, 1), "type code 0 of 128 bits"),
         (dtype(5, 64, 1), "type code 5"),
         (dtype(6, 8, 1), "invalid bool byte 128: expected 0 or 1"),
         (Given::new(&[-1, 2]), "a negative extent in [-1, 2]"),

@@ -192,22 +192,3 @@ fn large_numbers_are_neither_rounded_nor_negative() {
     assert_eq!(f32::from_scalar(u64::MAX.into()), 2f32.powi(64));
     assert_eq!(f64::from_scalar(((1u64 << 63) + 1025).into()), 2f64.powi(63) + 2048.0);
 }
-
-/// Written by `torch.save` of PyTorch 2.15.
-#[test]
-fn integers_of_pytorch_are_read() {
-    let file = swath::io::File::open("tests/vectors/integers.pt").unwrap();
-    let rows: [(&str, DType, &[i128]); 7] = [
-        ("int8", DType::I8, &[-128, 127]),
-        ("int16", DType::I16, &[-32768, 32767]),
-        ("uint16", DType::U16, &[65535, 1]),
-        ("uint32", DType::U32, &[u32::MAX as i128, 2]),
-        ("uint64", DType::U64, &[u64::MAX as i128, 3]),
-        ("uint8", DType::U8, &[255, 0]),
-        ("turned", DType::U16, &[0, 3, 1, 4, 2, 5]),
-    ];
-    for (name, dtype, wanted) in rows {
-        let x = file.get::<CpuBackend>(name).unwrap();
-        assert_eq!((x.dtype(), values(&x)), (dtype, wanted.to_vec()), "{name}");
-    }
-}

@@ -107,6 +107,9 @@ def arrays():
         u2=np.array([0, 65535], dtype="<u2"), texts=np.array(["a", "bc"]), empty=np.zeros((0, 3)), bool=numbers > 2,
         records=np.zeros(2, dtype=[("x", "<f4"), ("y", "<i4")]), complex=np.array([1j], dtype="<c8"), one=np.float64(2.5),
     )
+    np.savez_compressed(
+        FOLDER / "compressed.npz", a=numbers, f=np.asfortranarray(numbers.astype(">i4")), s=np.float64(2.5)
+    )
     np.savetxt(FOLDER / "table.csv", numbers / 8, delimiter=",", header="a,b,c", comments="")
 
 

@@ -6,19 +6,14 @@ use swath::prelude::*;
 use super::{T, opened};
 use crate::support::files::Scratch;
 
-/// Written by NumPy 2.4: `savez_compressed(file, a=arange(6, dtype='<f4').reshape(2, 3),
-/// f=asfortranarray(arange(6, dtype='>i4').reshape(2, 3)), s=float64(2.5))`.
-const ARCHIVE: &str = "504b03042d0000000800000021004fe9002affffffffffffffff05001400612e6e707901001000980000000000000055000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a2aea3a09e965f54529498179f5f94920a12774bcc294e058a17672416a402f91a463a0ac69a3a0ab50a64032e063068b007120e4004c40d40bcc00100504b03042d0000000800000021005d43cb89ffffffffffffffff05001400662e6e707901001000980000000000000053000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9769a2aea3a09e965f54529498179f5f94920a120f292a4d050a17672416a402b91a463a0ac69a3a0ab50ae4032e060860066246206601622620660500504b03042d00000008000000210035b43a93ffffffffffffffff05001400732e6e707901001000880000000000000047000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a1aea3a09e965f54529498179f5f94920a12774bcc294e058a17672416a402f91a9a3a0ab50a14012e063060710000504b01022d032d0000000800000021004fe9002a5500000098000000050000000000000000000000800100000000612e6e7079504b01022d032d0000000800000021005d43cb89530000009800000005000000000000000000000080018c000000662e6e7079504b01022d032d00000008000000210035b43a934700000088000000050000000000000000000000800116010000732e6e7079504b0506000000000300030099000000940100000000";
-
-fn archive() -> Vec<u8> {
-    let digit = |c: u8| char::from(c).to_digit(16).unwrap() as u8;
-    ARCHIVE.as_bytes().chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
-}
+/// Three arrays, one in Fortran's order and big-endian, as `tests/vectors/make_files.py` compresses them.
+const ARCHIVE: &[u8] =
+    include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/files/compressed.npz"));
 
 #[test]
 fn an_archive_of_numpy_is_read() {
     let folder = Scratch::new("npy-archive");
-    let file = opened(&folder, "arrays.npz", &archive()).unwrap();
+    let file = opened(&folder, "arrays.npz", ARCHIVE).unwrap();
     assert!(file.names().eq(["a", "f", "s"]));
     let a = file.get::<CpuBackend>("a").unwrap();
     assert_eq!(
@@ -29,8 +24,8 @@ fn an_archive_of_numpy_is_read() {
     assert_eq!((f.dims(), f.to_vec::<i32>().unwrap()), (&[2, 3][..], vec![0, 1, 2, 3, 4, 5]));
     assert_eq!(file.get_as::<CpuBackend>("s", DType::F32).unwrap().item::<f32>().unwrap(), 2.5);
     assert!(!file.is_in_place("a").unwrap());
-    for len in 0..archive().len() {
-        let _ = opened(&folder, "cut.npz", &archive()[..len]);
+    for len in 0..ARCHIVE.len() {
+        let _ = opened(&folder, "cut.npz", &ARCHIVE[..len]);
     }
 }
 

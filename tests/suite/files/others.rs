@@ -163,16 +163,18 @@ fn a_checkpoint_of_gpt2_in_shards_is_loaded() {
 #[test]
 fn tensors_of_pytorch_have_their_types_and_layouts() {
     let file = open("types.pt");
-    for name in ["float16", "bfloat16", "float32", "float64", "int64", "int32", "uint8", "uint32"] {
+    let floats = ["float16", "bfloat16", "float32", "float64"];
+    let integers = ["int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"];
+    for name in floats.into_iter().chain(integers) {
         assert_eq!(numbers(&file, name), [0.0, 1.0, 100.0], "{name}");
     }
+    assert_eq!(file.info("uint16").unwrap().dtype(), Some(DType::U16));
     assert_eq!(
         file.get::<CpuBackend>("bool").unwrap().to_vec::<bool>().unwrap(),
         [false, true, true]
     );
     assert_eq!(numbers(&file, "float8_e4m3fn"), [0.5, -448.0]);
     assert_eq!(file.info("complex64").unwrap().dtype_name(), "C64");
-    assert_eq!(file.bytes("int16").unwrap()[..], [0, 0, 1, 0, 100, 0]);
     assert_eq!(numbers(&file, "matrix"), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     assert_eq!(numbers(&file, "transposed"), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
     assert_eq!(numbers(&file, "column"), [1.0, 4.0]);
