@@ -64,7 +64,7 @@ impl Place<'_> {
 
     fn error(self, tensor: Option<&str>, reason: impl Display) -> Error {
         let (op, path) = (self.op, self.path.display().to_string());
-        Error::File { op, path, tensor: tensor.map(str::to_owned), reason: reason.to_string() }
+        Error::File { op, path, tensor: tensor.map(shortened), reason: reason.to_string() }
     }
 
     fn cannot_read(self, error: std::io::Error) -> Error {
@@ -78,6 +78,11 @@ impl Place<'_> {
 
 /// Longest name in error messages, in characters.
 const MAX_NAME: usize = 200;
+
+/// The beginning of a name for a message: a name may be as long as the file.
+fn shortened(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
+}
 
 /// An error, and the tensor it concerns.
 #[derive(Debug, PartialEq)]
@@ -94,9 +99,7 @@ impl From<String> for Problem {
 
 impl Problem {
     pub fn with(name: &str, reason: impl Into<String>) -> Self {
-        // A name may be as long as the file.
-        let name = name.chars().take(MAX_NAME).collect();
-        Problem { tensor: Some(name), reason: reason.into() }
+        Problem { tensor: Some(shortened(name)), reason: reason.into() }
     }
 }
 

@@ -108,7 +108,7 @@ pub fn load<B: Backend>(
                 let line = row.position().map_or(0, csv::Position::line);
                 let column =
                     names.get(i).map_or_else(|| (i + 1).to_string(), |name| format!("`{name}`"));
-                let cell: String = cell.chars().take(super::MAX_NAME).collect();
+                let cell = super::shortened(cell);
                 let reason =
                     format!("line {line}, column {column}: `{cell}` is no {dtype}: {reason}");
                 place.error(None, reason)

@@ -60,7 +60,7 @@ pub use super::store::Metadata;
 pub use shards::save_sharded;
 pub use state::TrainingState;
 
-pub(super) use shards::shards;
+pub(super) use shards::open_shards;
 
 /// Writes named tensors and metadata to a file, which is replaced atomically.
 ///

@@ -391,8 +391,7 @@ impl Files {
     /// or tensors that its files lack; for a folder without such files; for a tensor in two files.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let place = Place { op: "Files::open", path: path.as_ref() };
-        let paths = super::safetensors::shards(place)?;
-        let files = paths.iter().map(File::open).collect::<Result<Vec<_>>>()?;
+        let files = super::safetensors::open_shards(place)?;
         let mut first = BTreeMap::new();
         for file in &files {
             for name in file.names() {

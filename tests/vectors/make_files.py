@@ -138,6 +138,8 @@ def pictures():
     Image.fromarray(pixels[..., 0]).save(FOLDER / "gray.png")
     gray = Image.fromarray(pixels).convert("L")
     np.save(FOLDER / "rgb-gray.npy", np.asarray(gray))
+    Image.fromarray(pixels).save(FOLDER / "rgb.jpg", subsampling=0)
+    np.save(FOLDER / "rgb-jpg.npy", np.asarray(Image.open(FOLDER / "rgb.jpg")))
     header = struct.pack(">HBB3I", 0, 0x08, 3, 2, 4, 3)
     (FOLDER / "images.idx3-ubyte.gz").write_bytes(gzip.compress(header + pixels.tobytes(), mtime=0))
     doubles = struct.pack(">HBBI3d", 0, 0x0E, 1, 3, 0.5, -1.0, 1e300)

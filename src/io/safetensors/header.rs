@@ -24,7 +24,7 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use smallvec::SmallVec;
 
 use crate::io::stored::Stored;
-use crate::io::{MAX_NAME, Metadata, Problem};
+use crate::io::{Metadata, Problem, shortened};
 use crate::shape::{MAX_RANK, Shape};
 
 /// Key of the metadata in a header.
@@ -52,7 +52,7 @@ pub(super) struct Header<T> {
 impl<T: AsRef<[u8]>> Header<T> {
     /// Checks a header that is followed by `data` bytes of data.
     pub fn check(text: T, data: u64) -> Result<Header<T>, Problem> {
-        check_lengths(text.as_ref(), data)?;
+        check_lengths(text.as_ref(), data).map_err(|reason| format!("header: {reason}"))?;
         let mut count = 0;
         walk(text.as_ref(), None, &mut |name, tensor| {
             count += 1;
@@ -139,7 +139,7 @@ impl<T: AsRef<[u8]>> Header<T> {
         // Cannot fail: the header has been parsed before.
         let _ = self.for_each(&mut |name, tensor| {
             if tensor.range == span.range && hash(name) == span.name {
-                found = name.chars().take(MAX_NAME).collect();
+                found = shortened(name);
             }
             Ok(())
         });
@@ -191,7 +191,7 @@ impl Description {
 }
 
 /// Refuses texts with escapes, and numbers, that are too long to be unpacked within the memory bound.
-fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
+pub(super) fn check_lengths(text: &[u8], data: u64) -> Result<(), String> {
     let longest = 128 * 1024 + data / 8;
     const DIGITS: usize = 1000;
     let (mut inside, mut escaped, mut escapes, mut length) = (false, false, false, 0u64);
@@ -199,7 +199,7 @@ fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
     for &byte in text {
         digits = if !inside && byte.is_ascii_digit() { digits + 1 } else { 0 };
         if digits > DIGITS {
-            return Err(format!("header: a number of more than {DIGITS} digits").into());
+            return Err(format!("a number of more than {DIGITS} digits"));
         }
         match byte {
             _ if escaped => escaped = false,
@@ -209,8 +209,7 @@ fn check_lengths(text: &[u8], data: u64) -> Result<(), Problem> {
         }
         length += 1;
         if inside && escapes && length > longest {
-            let reason = format!("header: a text with escapes of more than {longest} bytes");
-            return Err(reason.into());
+            return Err(format!("a text with escapes of more than {longest} bytes"));
         }
     }
     Ok(())
@@ -260,7 +259,13 @@ impl<'a> Visitor<'a> for &mut Walk<'a> {
                 if std::mem::replace(&mut self.has_metadata, true) {
                     return Err(de::Error::custom("`__metadata__` occurs twice"));
                 }
-                map.next_value_seed(MetadataSeed(self.texts.as_deref_mut()))?;
+                map.next_value_seed(TextsSeed("`__metadata__`", &mut |key, value| {
+                    let Some(texts) = self.texts.as_deref_mut() else { return Ok(()) };
+                    match texts.insert(key.into_owned(), value.into_owned()) {
+                        None => Ok(()),
+                        Some(_) => Err("a key of `__metadata__` occurs twice"),
+                    }
+                }))?;
                 continue;
             }
             let name = self.current.insert(name);
@@ -276,9 +281,9 @@ impl<'a> Visitor<'a> for &mut Walk<'a> {
 }
 
 /// A string, borrowed from the header unless it has escapes.
-struct Text<'a>(Cow<'a, str>);
+pub(super) struct Text<'a>(pub Cow<'a, str>);
 
-struct TextSeed;
+pub(super) struct TextSeed;
 
 impl<'de> DeserializeSeed<'de> for TextSeed {
     type Value = Text<'de>;
@@ -304,9 +309,12 @@ impl<'de> Visitor<'de> for TextSeed {
     }
 }
 
-struct MetadataSeed<'r>(Option<&'r mut Metadata>);
+/// Passes each text of an object on with its key, up to the first error. Errors name the object.
+pub(super) struct TextsSeed<'r>(pub &'static str, pub &'r mut OnText<'r>);
 
-impl<'de> DeserializeSeed<'de> for MetadataSeed<'_> {
+pub(super) type OnText<'r> = dyn FnMut(Cow<'_, str>, Cow<'_, str>) -> Result<(), &'static str> + 'r;
+
+impl<'de> DeserializeSeed<'de> for TextsSeed<'_> {
     type Value = ();
 
     fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
@@ -314,20 +322,17 @@ impl<'de> DeserializeSeed<'de> for MetadataSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for MetadataSeed<'_> {
+impl<'de> Visitor<'de> for TextsSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of texts as `__metadata__`")
+        write!(f, "an object of texts as {}", self.0)
     }
 
-    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<(), M::Error> {
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(Text(key)) = map.next_key_seed(TextSeed)? {
             let Text(value) = map.next_value_seed(TextSeed)?;
-            let Some(texts) = self.0.as_deref_mut() else { continue };
-            if texts.insert(key.into_owned(), value.into_owned()).is_some() {
-                return Err(de::Error::custom("a key of `__metadata__` occurs twice"));
-            }
+            (self.1)(key, value).map_err(de::Error::custom)?;
         }
         Ok(())
     }

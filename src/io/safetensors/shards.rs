@@ -4,18 +4,21 @@
 //! {"metadata": {"total_size": 4096}, "weight_map": {"name of a tensor": "name of a file beside the index", …}}
 //! ```
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use serde_json::value::RawValue;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
+use super::header::{OnText, Text, TextSeed, TextsSeed, check_lengths};
 use super::write;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::io::atomic::replace;
-use crate::io::{File, Metadata, Place};
+use crate::io::{File, MAX_NAME, Metadata, Place};
 use crate::tensor::Tensor;
 
 const INDEX: &str = "model.safetensors.index.json";
@@ -75,7 +78,10 @@ pub fn save_sharded<B: Backend>(
     }
     fs::create_dir_all(folder).map_err(|error| place.cannot_write(error))?;
     let index = Place { path: &folder.join(INDEX), ..place };
-    let old = shards_of_index(index).unwrap_or_default();
+    let listed = || -> Result<BTreeSet<PathBuf>> {
+        Ok(open_index(index)?.iter().map(|file| file.path().to_owned()).collect())
+    };
+    let old = listed().unwrap_or_default();
     let count = parts.len();
     let names = (1..).map(|version| {
         let version = if version == 1 { String::new() } else { format!("{version}-") };
@@ -97,7 +103,7 @@ pub fn save_sharded<B: Backend>(
     };
     let saved = save();
     // Of both models the one that the index does not name. An error after the index was replaced leaves the new one.
-    let named = if index.path.exists() { shards_of_index(index) } else { Ok(BTreeSet::new()) };
+    let named = if index.path.exists() { listed() } else { Ok(BTreeSet::new()) };
     if let Ok(named) = named {
         // Files of other names may be someone else's.
         let is_ours = |file: &PathBuf| {
@@ -111,18 +117,18 @@ pub fn save_sharded<B: Backend>(
     saved
 }
 
-/// The files that [`Files::open`](crate::io::Files::open) opens for a path, sorted.
-pub(in crate::io) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
+/// Opens the files that [`Files::open`](crate::io::Files::open) finds for a path, sorted by name.
+pub(in crate::io) fn open_shards(place: Place<'_>) -> Result<Vec<File>> {
     let path = place.path;
     if !path.is_dir() {
         return match path.extension().is_some_and(|end| end == "json") {
-            true => shards_of_index(place),
-            false => Ok(BTreeSet::from([path.to_owned()])),
+            true => open_index(place),
+            false => Ok(vec![File::open(path)?]),
         };
     }
     let index = path.join(INDEX);
     if index.exists() {
-        return shards_of_index(Place { path: &index, ..place });
+        return open_index(Place { path: &index, ..place });
     }
     let failed = |error| place.cannot_read(error);
     let mut files = BTreeSet::new();
@@ -147,41 +153,70 @@ pub(in crate::io) fn shards(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
         true => {
             Err(place.error(None, format_args!("the folder has neither {INDEX} nor *.safetensors")))
         }
-        false => Ok(files),
+        false => files.iter().map(File::open).collect(),
     }
 }
 
-/// The files of an index, which must be beside it.
-fn shards_of_index(place: Place<'_>) -> Result<BTreeSet<PathBuf>> {
-    let failed = |reason: String| place.error(None, reason);
+/// Opens the files of an index, which must be beside it and have the tensors that it says.
+fn open_index(place: Place<'_>) -> Result<Vec<File>> {
+    let failed = |reason: String| place.error(None, format!("index: {reason}"));
     let size = fs::metadata(place.path).map_err(|error| place.cannot_read(error))?.len();
     if size > MAX_INDEX {
-        return Err(failed(format!("an index of {size} bytes is too long")));
+        return Err(failed(format!("{size} bytes are more than {MAX_INDEX}")));
     }
     let text = fs::read(place.path).map_err(|error| place.cannot_read(error))?;
-    let wrong = |error| failed(format!("index: {error}"));
-    let index: BTreeMap<String, &RawValue> = serde_json::from_slice(&text).map_err(wrong)?;
-    let Some(map) = index.get("weight_map") else {
-        return Err(failed("expected an object with the object `weight_map`".to_owned()));
-    };
-    let map: BTreeMap<String, String> = serde_json::from_str(map.get())
-        .map_err(|error| failed(format!("`weight_map` of names of files: {error}")))?;
+    check_lengths(&text, 0).map_err(failed)?;
     let folder = place.path.parent().unwrap_or(Path::new(""));
-    let mut tensors: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
-    for (name, file) in &map {
-        if Path::new(file).file_name() != Some(file.as_ref()) {
+    let (mut files, mut problem) = (BTreeMap::<String, File>::new(), None);
+    let mut each = |name: &str, file: &str| {
+        // Longer names are no file's, and would make long messages.
+        if file.len() > MAX_NAME || Path::new(file).file_name() != Some(file.as_ref()) {
             let reason = "expected the name of a file beside the index";
             return Err(place.error(Some(name), reason));
         }
-        tensors.entry(folder.join(file)).or_default().push(name);
+        if !files.contains_key(file) {
+            files.insert(file.to_owned(), File::open(folder.join(file))?);
+        }
+        let reason = |_| place.error(Some(name), format_args!("it is not in {file}"));
+        files[file].info(name).map(drop).map_err(reason)
+    };
+    let mut json = serde_json::Deserializer::from_slice(&text);
+    let index = Index(&mut |name, file| {
+        each(&name, &file).map_err(|error| {
+            problem = Some(error);
+            "refused"
+        })
+    });
+    let walked = Deserializer::deserialize_map(&mut json, index).and_then(|()| json.end());
+    walked.map_err(|error| problem.unwrap_or_else(|| failed(error.to_string())))?;
+    Ok(files.into_values().collect())
+}
+
+/// Passes each tensor of an index on with the name of its file: nothing is stored.
+struct Index<'r>(&'r mut OnText<'r>);
+
+impl<'de> Visitor<'de> for Index<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with the object `weight_map`")
     }
-    for (file, names) in &tensors {
-        let file = File::open(file)?;
-        if let Some(name) = names.iter().find(|name| file.info(name).is_err()) {
-            return Err(
-                place.error(Some(name), format_args!("it is not in {}", file.path().display()))
-            );
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        let mut has_files = false;
+        while let Some(Text(key)) = map.next_key_seed(TextSeed)? {
+            if key == "weight_map" {
+                has_files = true;
+                let mut each = |name: Cow<'_, str>, file: Cow<'_, str>| (self.0)(name, file);
+                map.next_value_seed(TextsSeed("`weight_map`", &mut each))
+                    .map_err(|error| M::Error::custom(format_args!("`weight_map`: {error}")))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        match has_files {
+            true => Ok(()),
+            false => Err(M::Error::missing_field("weight_map")),
         }
     }
-    Ok(tensors.into_keys().collect())
 }

@@ -236,13 +236,20 @@ fn pictures_are_tensors_of_channels() {
     assert_eq!(alpha.to_vec::<u8>().unwrap()[24..], [255; 8]);
     let gray: T = image::load(path("gray.png"), Channels::Gray).unwrap();
     assert_eq!((gray.dims(), gray.to_vec::<u8>().unwrap()), (&[1, 2, 4][..], channel(0)));
-    // Other programs round the brightness otherwise.
-    let (gray, other): (T, T) = (
-        image::load(path("rgb.png"), Channels::Gray).unwrap(),
-        npy::load(path("rgb-gray.npy")).unwrap(),
-    );
-    for (a, b) in gray.to_vec::<u8>().unwrap().into_iter().zip(other.to_vec::<u8>().unwrap()) {
-        assert!(a.abs_diff(b) <= 6, "{a} {b}");
+    // Other programs have another formula of the brightness, and round JPEG's transforms otherwise.
+    let pictures = [
+        ("rgb.png", Channels::Gray, "rgb-gray.npy", 6),
+        ("rgb.jpg", Channels::Rgb, "rgb-jpg.npy", 2),
+    ];
+    for (name, channels, other, most) in pictures {
+        let x: T = image::load(path(name), channels).unwrap();
+        let x = x.permute(&[1, 2, 0]).unwrap().to_vec::<u8>().unwrap();
+        let other: T = npy::load(path(other)).unwrap();
+        let other = other.to_vec::<u8>().unwrap();
+        assert_eq!(x.len(), other.len(), "{name}");
+        for (a, b) in x.into_iter().zip(other) {
+            assert!(a.abs_diff(b) <= most, "{name}: {a} {b}");
+        }
     }
     let array: T = idx::load(path("images.idx3-ubyte.gz")).unwrap();
     assert_eq!((array.dims(), array.to_vec::<u8>().unwrap()), (&[2, 4, 3][..], pixels));
