@@ -52,6 +52,7 @@ use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::Visit;
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 use header::{Description, Header, METADATA};
 
@@ -137,7 +138,10 @@ pub fn load_module<B: Backend>(
     let source = Source::open(place)?;
     let wanted = Wanted::of(model, "")?;
     let header = &source.header;
-    let checked = header.for_each(&mut |name, x| wanted.check(name, &x.shape, held(name, &x)?));
+    let checked = header.for_each(&mut |name, x| {
+        let (dtype, shape) = held(name, &x)?;
+        wanted.check(name, &shape, dtype)
+    });
     checked.map_err(|problem| place.problem(problem))?;
     if header.count() < wanted.tensors.len() {
         let mut names = BTreeSet::new();
@@ -217,8 +221,8 @@ impl<'a> Source<'a> {
         let mut tensors = BTreeMap::new();
         let entries = self.header.into_entries().map_err(|problem| place.problem(problem))?;
         for (name, description) in entries {
-            let dtype = held(&name, &description).map_err(|problem| place.problem(problem))?;
-            let shape = description.shape;
+            let contents = held(&name, &description).map_err(|problem| place.problem(problem));
+            let (dtype, shape) = contents?;
             let mut fill = |bytes: &mut [u8]| {
                 let read = self.file.read_exact(bytes);
                 read.map_err(|error| place.error(Some(&name), format_args!("cannot read: {error}")))
@@ -233,15 +237,20 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The dtype of a tensor that is loaded as it is.
-fn held(name: &str, description: &Description) -> std::result::Result<DType, Problem> {
-    description.stored.dtype().ok_or_else(|| {
-        let stored = description.stored.name();
-        Problem::with(
-            name,
-            format!("tensors have no elements of type {stored}: use File::get_as or File::bytes"),
-        )
-    })
+/// Dtype and shape of a tensor that is loaded as it is.
+fn held(name: &str, description: &Description) -> std::result::Result<(DType, Shape), Problem> {
+    let (stored, shape) = match &description.contents {
+        Ok(contents) => *contents,
+        Err(reason) => return Err(Problem::with(name, reason.as_str())),
+    };
+    let Some(dtype) = stored.dtype() else {
+        let reason = format!(
+            "tensors have no elements of type {}: use File::get_as or File::bytes",
+            stored.name()
+        );
+        return Err(Problem::with(name, reason));
+    };
+    Ok((dtype, shape))
 }
 
 /// Checks the length of the header, which the first 8 bytes of a file of `size` bytes give.
@@ -275,21 +284,24 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     if header.count() > most {
         return Err(place.error(None, format_args!("more than {most} tensors, for such a file")));
     }
-    let entries = header.into_entries().map_err(failed)?.into_iter();
-    let tensors = entries.map(|(name, Description { stored, shape, range })| {
-        let range = start + range[0] as usize..start + range[1] as usize;
-        (
-            name,
-            Info { stored, shape, data: Data::Mapped(range), order: Order::default(), view: None },
-        )
-    });
-    let tensors = tensors.collect();
-    Ok(File::new(place.path, map, tensors, |map| {
+    let (mut tensors, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    for (name, Description { contents, range }) in header.into_entries().map_err(failed)? {
+        let data = Data::Mapped(start + range[0] as usize..start + range[1] as usize);
+        match contents {
+            Ok((stored, shape)) => {
+                let info = Info { stored, shape, data, order: Order::default(), view: None };
+                tensors.insert(name, info);
+            }
+            Err(reason) => drop(unreadable.insert(name, reason)),
+        }
+    }
+    let metadata = |map: &Arc<Map>| {
         // The header has been checked before.
         let length = map.bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
         let text = map.bytes().get(8..).and_then(|rest| rest.get(..length as usize));
         header::metadata(text.unwrap_or_default()).unwrap_or_default()
-    }))
+    };
+    Ok(File::new(place.path, map, tensors, metadata).with_unreadable(unreadable))
 }
 
 /// The format of a file that begins with these bytes, if it is a well-known one.

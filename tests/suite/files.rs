@@ -56,9 +56,11 @@ fn a_tensor_of_another_type_does_not_stand_in_the_way() {
         r#""b":{"dtype":"F4","shape":[2,2],"data_offsets":[2,4]},"#,
         r#""c":{"dtype":"C64","shape":[1],"data_offsets":[4,12]},"#,
         r#""h.0.attn.weight":{"dtype":"F16","shape":[1,1],"data_offsets":[12,14]},"#,
-        r#""t":{"dtype":"BOOL","shape":[2],"data_offsets":[14,16]}}"#
+        r#""t":{"dtype":"BOOL","shape":[2],"data_offsets":[14,16]},"#,
+        r#""u":{"dtype":"F2_E1","shape":[4],"data_offsets":[16,17]},"#,
+        r#""v":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[17,18]}}"#
     );
-    let data = [0x38, 0xFE, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3C, 1, 2];
+    let data = [0x38, 0xFE, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3C, 1, 2, 3, 4];
     let file = opened(&folder, "types", &file_of(header, &data)).unwrap();
     assert!(file.names().eq(["a", "b", "c", "h.0.attn.weight", "t"]));
     assert_eq!(file.metadata()["k"], "v");
@@ -78,6 +80,9 @@ fn a_tensor_of_another_type_does_not_stand_in_the_way() {
     let weight = file.get_as::<CpuBackend>("h.0.attn.weight", DType::F32).unwrap();
     assert_eq!(weight.to_vec::<f32>().unwrap(), [1.0]);
     assert!(message("t").contains("bool byte 2"), "{}", message("t"));
+    assert!(file.unreadable().map(|(name, _)| name).eq(["u", "v"]));
+    assert!(message("u").contains("F2_E1"), "{}", message("u"));
+    assert!(message("v").contains("9 axes"), "{}", message("v"));
     assert!(
         message("h.1.attn.weight").contains("h.0.attn.weight"),
         "{}",

@@ -34,10 +34,10 @@ pub(super) const METADATA: &str = "__metadata__";
 pub(super) const MAX_BYTES: u64 = 100_000_000;
 
 /// A tensor as the header describes it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Description {
-    pub stored: Stored,
-    pub shape: Shape,
+    /// Type and shape, or why they are not known.
+    pub contents: Result<(Stored, Shape), String>,
     /// Byte offsets of the begin and the end of the tensor in the data.
     pub range: [u64; 2],
 }
@@ -171,14 +171,23 @@ fn hash(name: &str) -> u64 {
 impl Description {
     /// Checks that the offsets match shape and dtype and lie within the data.
     fn check(&self, data: u64) -> Result<(), String> {
-        let Description { stored, shape, range: [begin, end] } = *self;
-        // The error names the shape only; the caller adds the tensor.
-        shape.validate("load").map_err(|error| error.to_string())?;
-        let bytes = stored.bytes(shape.numel()).map(|bytes| bytes as u64);
-        if bytes.is_none() || end.checked_sub(begin) != bytes {
+        let [begin, end] = self.range;
+        let held = end.checked_sub(begin);
+        let bytes = match &self.contents {
+            Ok((stored, shape)) => {
+                // The error names the shape only; the caller adds the tensor.
+                shape.validate("load").map_err(|error| error.to_string())?;
+                stored.bytes(shape.numel()).map(|bytes| bytes as u64)
+            }
+            Err(_) => held,
+        };
+        if held.is_none() || held != bytes {
+            let what = match &self.contents {
+                Ok((stored, shape)) => format!("{} of shape {shape}", stored.name()),
+                Err(reason) => format!("a tensor ({reason})"),
+            };
             return Err(format!(
-                "data_offsets [{begin}, {end}] do not hold the elements of {} of shape {shape}",
-                stored.name()
+                "data_offsets [{begin}, {end}] do not hold the elements of {what}"
             ));
         }
         if end > data {
@@ -361,8 +370,8 @@ impl<'de> Visitor<'de> for EntrySeed {
             let twice = match &*key {
                 "dtype" => {
                     let Text(name) = map.next_value_seed(TextSeed)?;
-                    let unknown = || de::Error::custom(format_args!("no dtype `{name}` here"));
-                    dtype.replace(Stored::named(&name).ok_or_else(unknown)?).is_some()
+                    let unknown = || format!("no type of elements is named {}", shortened(&name));
+                    dtype.replace(Stored::named(&name).ok_or_else(unknown)).is_some()
                 }
                 "shape" => shape.replace(map.next_value_seed(ShapeSeed)?).is_some(),
                 "data_offsets" => range.replace(map.next_value()?).is_some(),
@@ -375,36 +384,38 @@ impl<'de> Visitor<'de> for EntrySeed {
         let dtype = dtype.ok_or_else(|| de::Error::missing_field("dtype"))?;
         let shape = shape.ok_or_else(|| de::Error::missing_field("shape"))?;
         let range = range.ok_or_else(|| de::Error::missing_field("data_offsets"))?;
-        Ok(Description { stored: dtype, shape, range })
+        Ok(Description { contents: dtype.and_then(|dtype| Ok((dtype, shape?))), range })
     }
 }
 
 struct ShapeSeed;
 
 impl<'de> DeserializeSeed<'de> for ShapeSeed {
-    type Value = Shape;
+    type Value = Result<Shape, String>;
 
-    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Shape, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
         json.deserialize_seq(self)
     }
 }
 
 impl<'de> Visitor<'de> for ShapeSeed {
-    type Value = Shape;
+    type Value = Result<Shape, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of extents")
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Shape, S::Error> {
-        let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
+        let (mut dims, mut rank) = (SmallVec::<[usize; MAX_RANK]>::new(), 0);
         while let Some(dim) = seq.next_element::<u64>()? {
-            if dims.len() == MAX_RANK {
-                let reason = format!("more than {MAX_RANK} axes");
-                return Err(de::Error::custom(reason));
+            rank += 1;
+            if rank <= MAX_RANK {
+                dims.push(usize::try_from(dim).map_err(de::Error::custom)?);
             }
-            dims.push(usize::try_from(dim).map_err(de::Error::custom)?);
         }
-        Ok(Shape::new(dims))
+        match rank {
+            ..=MAX_RANK => Ok(Ok(Shape::new(dims))),
+            _ => Ok(Err(format!("{rank} axes are more than {MAX_RANK}"))),
+        }
     }
 }
