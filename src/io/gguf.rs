@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::mmap::{Map, Part};
-use super::store::{Data, File, Info, Metadata, Order, most_tensors};
+use super::store::{Data, File, Info, Listing, Metadata, Order, most_tensors};
 use super::stored::{Other, Stored};
 use super::{Place, Problem};
 use crate::error::Result;
@@ -116,8 +116,8 @@ pub fn metadata(path: impl AsRef<Path>) -> Result<BTreeMap<String, Value>> {
 
 /// Lists the tensors of a mapped file.
 pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
-    let (tensors, unreadable) = list(&map).map_err(|problem| place.problem(problem))?;
-    Ok(File::new(place.path, map, tensors, texts).with_unreadable(unreadable))
+    let listing = list(&map).map_err(|problem| place.problem(problem))?;
+    Ok(File::new(place.path, map, listing, texts))
 }
 
 /// The values as texts, without arrays.
@@ -130,10 +130,8 @@ fn texts(map: &Arc<Map>) -> Metadata {
     single.map(|(key, value)| (key, value.to_string())).collect()
 }
 
-type Listed = (BTreeMap<String, Info>, BTreeMap<String, String>);
-
 /// Lists the tensors, and those of types that are not known, which newer programs may write.
-fn list(map: &Arc<Map>) -> std::result::Result<Listed, Problem> {
+fn list(map: &Arc<Map>) -> std::result::Result<Listing, Problem> {
     let mut reader = Reader { map, at: 0 };
     let [tensor_count, value_count] = reader.start()?;
     let most = most_tensors(map.bytes().len()) as u64;
@@ -148,11 +146,11 @@ fn list(map: &Arc<Map>) -> std::result::Result<Listed, Problem> {
             return Err(format!("{ALIGNMENT} is {other}: expected a power of two").into());
         }
     };
-    let (mut tensors, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    let mut listing = Listing::default();
     for _ in 0..tensor_count {
         let (name, kind, shape, offset) = reader.tensor()?;
         let Some(stored) = stored(kind) else {
-            unreadable.insert(name, format!("no type of elements has the number {kind}"));
+            listing.insert(name, Err(format!("no type of elements has the number {kind}")))?;
             continue;
         };
         let bytes = stored
@@ -166,15 +164,11 @@ fn list(map: &Arc<Map>) -> std::result::Result<Listed, Problem> {
         let data = Data::Mapped(
             offset..offset.checked_add(bytes).ok_or("an offset overflows".to_owned())?,
         );
-        if tensors
-            .insert(name.clone(), Info { stored, shape, data, order: Order::default(), view: None })
-            .is_some()
-        {
-            return Err(Problem::with(&name, "there are two tensors of this name"));
-        }
+        let info = Info { stored, shape, data, order: Order::default(), view: None };
+        listing.insert(name, Ok(info))?;
     }
     let start = reader.at.next_multiple_of(alignment);
-    for (name, info) in &mut tensors {
+    for (name, info) in &mut listing.tensors {
         let Data::Mapped(range) = &mut info.data else { continue };
         let end = range.end.checked_add(start).filter(|&end| end <= map.bytes().len());
         let Some(end) = end else {
@@ -185,7 +179,7 @@ fn list(map: &Arc<Map>) -> std::result::Result<Listed, Problem> {
         }
         *range = range.start + start..end;
     }
-    Ok((tensors, unreadable))
+    Ok(listing)
 }
 
 /// The type of a number in files.

@@ -34,7 +34,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 use super::Place;
 use super::atomic::replace;
 use super::mmap::{Map, Part};
-use super::store::{File, Metadata, most_tensors};
+use super::store::{File, Listing, Metadata, most_tensors};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -104,7 +104,9 @@ fn write<B: Backend>(place: Place<'_>, file: &mut impl Write, x: &Tensor<B>) -> 
 pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let header = Header::read(map.bytes()).map_err(|reason| place.error(None, reason))?;
     let info = header.info(0, map.bytes().len()).map_err(|reason| place.error(None, reason))?;
-    Ok(File::new(place.path, map, BTreeMap::from([(ARRAY.to_owned(), info)]), |_| Metadata::new()))
+    let mut listing = Listing::default();
+    listing.insert(ARRAY.to_owned(), Ok(info)).map_err(|problem| place.problem(problem))?;
+    Ok(File::new(place.path, map, listing, |_| Metadata::new()))
 }
 
 /// Lists the arrays of a mapped `.npz` archive.
@@ -112,7 +114,7 @@ pub(super) fn open_archive(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     let failed = |name: Option<&str>, error: &dyn std::fmt::Display| place.error(name, error);
     let part = Part { map: map.clone(), range: 0..map.bytes().len() };
     let mut archive = ZipArchive::new(Cursor::new(part)).map_err(|e| failed(None, &e))?;
-    let (mut arrays, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    let mut listing = Listing::default();
     let most = most_tensors(map.bytes().len());
     if archive.len() > most {
         return Err(place.error(None, format_args!("more than {most} arrays, for such a file")));
@@ -139,16 +141,10 @@ pub(super) fn open_archive(place: Place<'_>, map: Arc<Map>) -> Result<File> {
                 })
             }
         };
-        let other = match info {
-            Ok(info) => arrays.insert(name.clone(), info).is_some(),
-            Err(reason) => unreadable.insert(name.clone(), reason).is_some(),
-        };
-        if other {
-            return Err(place.error(Some(&name), "there are two arrays of this name"));
-        }
+        listing.insert(name, info).map_err(|problem| place.problem(problem))?;
     }
-    let file = File::new(place.path, map, arrays, |_| Metadata::new());
-    Ok(file.with_unreadable(unreadable).with_archive(archive))
+    let file = File::new(place.path, map, listing, |_| Metadata::new());
+    Ok(file.with_archive(archive))
 }
 
 /// An archive whose list of entries has been read; clones share it.

@@ -11,7 +11,6 @@
 
 mod pickle;
 
-use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::mmap::Map;
-use super::store::{Data, File, Info, Metadata, Order, most_tensors};
+use super::store::{Data, File, Info, Listing, Metadata, Order, most_tensors};
 use super::{Place, Problem};
 use crate::error::Result;
 use pickle::Tensor;
@@ -27,8 +26,7 @@ use pickle::Tensor;
 /// Lists the tensors of a mapped archive, whose pickle is `pickle`.
 pub(super) fn open(place: Place<'_>, map: Arc<Map>, pickle: &str) -> Result<File> {
     let listed = list(&map, pickle).map_err(|problem| place.problem(problem))?;
-    let (tensors, unreadable) = listed;
-    Ok(File::new(place.path, map, tensors, |_| Metadata::new()).with_unreadable(unreadable))
+    Ok(File::new(place.path, map, listed, |_| Metadata::new()))
 }
 
 /// The name of the pickle in an archive of PyTorch; `None` in another archive.
@@ -38,9 +36,7 @@ pub(super) fn pickle_of(map: &Map) -> Option<String> {
     names.find(|name| name.ends_with("/data.pkl"))
 }
 
-type Listed = (BTreeMap<String, Info>, BTreeMap<String, String>);
-
-fn list(map: &Map, pickle: &str) -> std::result::Result<Listed, Problem> {
+fn list(map: &Map, pickle: &str) -> std::result::Result<Listing, Problem> {
     let mut archive =
         ZipArchive::new(Cursor::new(map.bytes())).map_err(|error| error.to_string())?;
     let folder = pickle.strip_suffix("data.pkl").unwrap_or_default();
@@ -63,19 +59,13 @@ fn list(map: &Map, pickle: &str) -> std::result::Result<Listed, Problem> {
     }
     let program = &map.bytes()[range_of("data.pkl")?];
     let most = most_tensors(map.bytes().len());
-    let (mut tensors, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    let mut listing = Listing::default();
     for (name, tensor) in pickle::tensors(program, most)? {
         let info =
             tensor.and_then(|tensor| tensor.info(range_of(&format!("data/{}", tensor.key))?));
-        let is_twice = match info {
-            Ok(info) => tensors.insert(name.clone(), info).is_some(),
-            Err(reason) => unreadable.insert(name.clone(), reason).is_some(),
-        };
-        if is_twice {
-            return Err(Problem::with(&name, "there are two tensors of this name"));
-        }
+        listing.insert(name, info)?;
     }
-    Ok((tensors, unreadable))
+    Ok(listing)
 }
 
 impl Tensor<'_> {

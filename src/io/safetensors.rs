@@ -45,7 +45,7 @@ use std::sync::Arc;
 use super::atomic::replace;
 use super::mmap::Map;
 use super::module::{Wanted, check_module, check_tied, set_values};
-use super::store::{Data, File, Info, Order, most_tensors};
+use super::store::{Data, File, Info, Listing, Order, most_tensors};
 use super::stored::name_of;
 use super::{Place, Problem, for_each_chunk};
 use crate::backend::Backend;
@@ -284,16 +284,17 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
     if header.count() > most {
         return Err(place.error(None, format_args!("more than {most} tensors, for such a file")));
     }
-    let (mut tensors, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    let mut listing = Listing::default();
     for (name, Description { contents, range }) in header.into_entries().map_err(failed)? {
         let data = Data::Mapped(start + range[0] as usize..start + range[1] as usize);
-        match contents {
-            Ok((stored, shape)) => {
-                let info = Info { stored, shape, data, order: Order::default(), view: None };
-                tensors.insert(name, info);
-            }
-            Err(reason) => drop(unreadable.insert(name, reason)),
-        }
+        let info = contents.map(|(stored, shape)| Info {
+            stored,
+            shape,
+            data,
+            order: Order::default(),
+            view: None,
+        });
+        listing.insert(name, info).map_err(failed)?;
     }
     let metadata = |map: &Arc<Map>| {
         // The header has been checked before.
@@ -301,7 +302,7 @@ pub(super) fn open(place: Place<'_>, map: Arc<Map>) -> Result<File> {
         let text = map.bytes().get(8..).and_then(|rest| rest.get(..length as usize));
         header::metadata(text.unwrap_or_default()).unwrap_or_default()
     };
-    Ok(File::new(place.path, map, tensors, metadata).with_unreadable(unreadable))
+    Ok(File::new(place.path, map, listing, metadata))
 }
 
 /// The format of a file that begins with these bytes, if it is a well-known one.

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::Place;
 use super::mmap::{Map, Part};
 use super::stored::Stored;
+use super::{Place, Problem};
 use crate::backend::Backend;
 use crate::dtype::{DType, IS_LITTLE_ENDIAN};
 use crate::error::Result;
@@ -39,6 +39,31 @@ pub struct File {
     /// Of an archive, for its compressed entries.
     #[cfg(feature = "npy")]
     archive: Option<super::npy::Archive>,
+}
+
+/// What a file lists: tensors, and why other entries cannot be had.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub tensors: BTreeMap<String, Info>,
+    unreadable: BTreeMap<String, String>,
+}
+
+impl Listing {
+    /// Adds an entry, whose name must be a new one.
+    pub fn insert(
+        &mut self,
+        name: String,
+        info: std::result::Result<Info, String>,
+    ) -> std::result::Result<(), Problem> {
+        if self.tensors.contains_key(&name) || self.unreadable.contains_key(&name) {
+            return Err(Problem::with(&name, "there are two tensors of this name"));
+        }
+        match info {
+            Ok(info) => drop(self.tensors.insert(name, info)),
+            Err(reason) => drop(self.unreadable.insert(name, reason)),
+        }
+        Ok(())
+    }
 }
 
 /// The number of tensors that a file of this size may list, each of which takes about half a KiB of memory: as many as
@@ -199,16 +224,15 @@ impl File {
     pub(super) fn new(
         path: &Path,
         map: Arc<Map>,
-        tensors: BTreeMap<String, Info>,
+        Listing { tensors, unreadable }: Listing,
         read_metadata: fn(&Arc<Map>) -> Metadata,
     ) -> Self {
-        let (path, unreadable, metadata) = (path.to_owned(), BTreeMap::new(), OnceLock::new());
         File {
-            path,
+            path: path.to_owned(),
             map,
             tensors,
             unreadable,
-            metadata,
+            metadata: OnceLock::new(),
             read_metadata,
             #[cfg(feature = "npy")]
             archive: None,
@@ -218,10 +242,6 @@ impl File {
     #[cfg(feature = "npy")]
     pub(super) fn with_archive(self, archive: super::npy::Archive) -> Self {
         File { archive: Some(archive), ..self }
-    }
-
-    pub(super) fn with_unreadable(self, unreadable: BTreeMap<String, String>) -> Self {
-        File { unreadable, ..self }
     }
 
     /// The path.

@@ -138,6 +138,11 @@ fn malformed_files_are_errors() {
             file(&[], &[tensor("t", &[1], 0, 0), tensor("t", &[1], 0, 0)], 32, &[0; 4]),
             "two tensors",
         ),
+        // One of them is of a type that is not known.
+        (
+            file(&[], &[tensor("t", &[1], 0, 0), tensor("t", &[1], 4, 0)], 32, &[0; 4]),
+            "two tensors",
+        ),
         (file(&[value("k", 7, &[2])], &[], 32, &[]), "bool byte 2"),
         (file(&[value("k", 99, &[])], &[], 32, &[]), "number 99"),
         (file(&[value("k", 9, &deep)], &[], 32, &[]), "deep"),
