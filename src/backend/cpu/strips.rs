@@ -14,6 +14,7 @@ use super::rows::allocate;
 use super::tensor::CpuTensor;
 use super::working::Working;
 use crate::backend::{Results, TensorData};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Cost};
@@ -44,8 +45,11 @@ impl Planes {
         let is_above = |&i: &usize| dims[i] > 1 && strides[i].unsigned_abs() > of_axis;
         let axis = (0..lead.len()).rev().find(is_above).map_or(0, |i| i + 1);
         let (above, below) = (lead[..axis].iter().product(), lead[axis..].iter().product());
-        let pays = n > 1 && n <= MAX_LEN && below >= MIN_COLUMNS && x.numel() > 0;
-        let pays = pays && !rows_evict_each_other(n, below * x.dtype().size());
+        let pays = n > 1
+            && n <= MAX_LEN
+            && below >= MIN_COLUMNS
+            && x.numel() > 0
+            && !rows_evict_each_other(n, below, x.dtype());
         pays.then_some(Planes { axis, rank: dims.len(), above, below })
     }
 
@@ -68,12 +72,14 @@ impl Planes {
 const MAX_LEN: usize = 1024;
 const MIN_COLUMNS: usize = 2;
 
-/// Whether `n` rows that start `stride` bytes apart share the sets of a cache, whose addresses repeat every 4 KiB: down
-/// the columns of `[1024, 1024]` softmax takes five times as long as on transposed copies, of `[1024, 1000]` 0.8 times.
-fn rows_evict_each_other(n: usize, stride: usize) -> bool {
+/// Whether `n` rows of `below` elements share sets of a cache, whose addresses repeat every 4 KiB: down the columns of
+/// `[1024, 1024]` softmax of `f32` took five times as long as on transposed copies. Strips of 16-bit floats are copied
+/// anyway, when they are widened.
+fn rows_evict_each_other(n: usize, below: usize, dtype: DType) -> bool {
     const REPEATS: usize = 4096;
+    let stride = below * dtype.size();
     let starts = REPEATS >> stride.trailing_zeros().min(REPEATS.trailing_zeros());
-    starts <= 4 && n >= 32 * starts
+    dtype.size() >= 4 && starts <= 4 && n >= 32 * starts
 }
 
 /// Rows to read: a slice, and the distance between their starts.
