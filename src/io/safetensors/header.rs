@@ -406,16 +406,13 @@ impl<'de> Visitor<'de> for ShapeSeed {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
-        let (mut dims, mut rank) = (SmallVec::<[usize; MAX_RANK]>::new(), 0);
+        let (mut dims, mut fits) = (SmallVec::<[usize; MAX_RANK]>::new(), true);
         while let Some(dim) = seq.next_element::<u64>()? {
-            rank += 1;
-            if rank <= MAX_RANK {
+            fits = dims.len() < MAX_RANK;
+            if fits {
                 dims.push(usize::try_from(dim).map_err(de::Error::custom)?);
             }
         }
-        match rank {
-            ..=MAX_RANK => Ok(Ok(Shape::new(dims))),
-            _ => Ok(Err(format!("{rank} axes are more than {MAX_RANK}"))),
-        }
+        Ok(if fits { Ok(Shape::new(dims)) } else { Err(format!("more than {MAX_RANK} axes")) })
     }
 }

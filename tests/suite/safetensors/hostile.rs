@@ -112,7 +112,7 @@ fn rows() -> Vec<Row> {
         row(
             "nine axes",
             with_info(r#""dtype":"U8","shape":[1,1,1,1,1,1,1,1,4],"data_offsets":[0,4]"#, 4),
-            &["`w`", "9 axes"],
+            &["`w`", "8 axes"],
         ),
         row(
             "end before begin",
