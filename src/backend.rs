@@ -7,15 +7,11 @@
 //! broadcast by strides of 0. A backend only reports errors that the tensor layer cannot detect: an op or dtype
 //! that it does not implement, an index out of range, an integer division by zero, a failed allocation.
 //!
-//! Further methods, for which a backend may have a faster kernel, have defaults composed of the required ones:
-//! [`ternary`](Backend::ternary), [`test`](Backend::test), [`where_cond`](Backend::where_cond),
-//! [`scan`](Backend::scan), [`arg_scan`](Backend::arg_scan), [`order`](Backend::order),
-//! [`search_sorted`](Backend::search_sorted), [`matmul_add`](Backend::matmul_add), [`scatter`](Backend::scatter),
-//! [`slice_assign`](Backend::slice_assign), [`assemble`](Backend::assemble), [`read`](Backend::read),
-//! [`item`](Backend::item). Without a [`fused`](Backend::fused) or [`update`](Backend::update) the layers above compose.
+//! Further methods, for which a backend may have a faster kernel, have defaults composed of the required ones, such as
+//! [`ternary`](Backend::ternary). Without [`fused`](Backend::fused) or [`update`](Backend::update) the layers above compose.
 //!
-//! The named functions ([`add`](Backend::add), [`exp`](Backend::exp), [`sum`](Backend::sum) …) are provided on top.
-//! They check their own operands: code that works on backend tensors without recording calls them directly.
+//! The named functions ([`add`](Backend::add), [`exp`](Backend::exp) …) are provided on top, for code that works on
+//! backend tensors without recording. They check their operands.
 
 pub mod any;
 mod checks;
@@ -277,8 +273,8 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Concatenates one or more tensors along `axis`. All have one dtype, and equal extents along other axes.
     fn cat(tensors: &[&Self::Tensor], axis: usize) -> Result<Self::Tensor>;
 
-    /// Copy of `x` with `out[i, index[i, j, …], …] = source[i, j, …]`, assigned in row-major order of `source`, so that
-    /// the last of several elements at one index remains. Operands as for [`Backend::scatter_add`], of any dtype.
+    /// Copy of `x` with `out[i, index[i, j, …], …] = source[i, j, …]`, the last of several elements at one index.
+    /// Operands as for [`Backend::scatter_add`], of any dtype.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] for an index outside `0..x.dim(axis)`.
@@ -473,6 +469,12 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         x
     }
 
+    /// Runs `f`, whose new tensors are on the device of `x`.
+    #[doc(hidden)]
+    fn beside<R>(_: &Self::Tensor, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
     /// A handle to the storage of another backend's tensor, if it can be one of this backend.
     #[doc(hidden)]
     fn adopt(x: &dyn Any) -> Option<Self::Tensor> {
@@ -489,9 +491,7 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     #[doc(hidden)]
     fn from_bytes(shape: Shape, dtype: DType, mut bytes: &[u8]) -> Result<Self::Tensor> {
         Self::read(shape, dtype, &mut |part| {
-            let (now, later) = bytes.split_at(part.len());
-            part.copy_from_slice(now);
-            bytes = later;
+            part.copy_from_slice(bytes.split_off(..part.len()).unwrap_or_default());
             Ok(())
         })
     }

@@ -26,7 +26,7 @@ macro_rules! engine {
             engine_ternary, ternary_body:
                 (op: TernaryOp, a: &Tensor<$B>, b: Input<'_, $B>, c: Input<'_, $B>) -> Tensor<$B>;
             engine_logaddexp, logaddexp_body:
-                (a: &Tensor<$B>, b: Input<'_, $B>) -> Tensor<$B>;
+                (a: &Tensor<$B>, b: Input<'_, $B>, binary: bool) -> Tensor<$B>;
             engine_softplus_with, softplus_with_body:
                 (x: &Tensor<$B>, beta: f64, threshold: f64) -> Tensor<$B>;
             engine_nan_to_num, nan_to_num_body:
@@ -56,10 +56,10 @@ macro_rules! engine {
             engine_search_sorted, search_sorted_body:
                 (x: &Tensor<$B>, sorted: &Tensor<$B>, right: bool) -> Tensor<$B>;
             engine_quantile, quantile_body:
-                (x: &Tensor<$B>, op: &'static str, qs: &[f64], axis: Axis, method: QuantileMethod)
-                    -> Tensor<$B>;
+                (x: &Tensor<$B>, op: &'static str, qs: &[f64], axis: Axis, method: QuantileMethod,
+                    skips_nan: bool) -> Tensor<$B>;
             engine_unique, unique_body:
-                (x: &Tensor<$B>) -> (Tensor<$B>, Tensor<$B>, Tensor<$B>);
+                (x: &Tensor<$B>, op: &'static str, axis: Option<Axis>, sorts: bool) -> Unique<$B>;
             engine_bincount, bincount_body:
                 (x: &Tensor<$B>, weights: Option<&Tensor<$B>>, n: usize) -> Tensor<$B>;
             engine_histogram, histogram_body:
@@ -72,7 +72,7 @@ macro_rules! engine {
             engine_permute, permute_body:
                 (x: &Tensor<$B>, op: &'static str, axes: &[usize]) -> Tensor<$B>;
             engine_narrow, narrow_body:
-                (x: &Tensor<$B>, axis: Axis, start: usize, len: usize) -> Tensor<$B>;
+                (x: &Tensor<$B>, axis: Axis, start: Position, len: usize) -> Tensor<$B>;
             engine_slice, slice_body:
                 (x: &Tensor<$B>, items: &[SliceItem]) -> Tensor<$B>;
             engine_flip, flip_body:
@@ -80,9 +80,9 @@ macro_rules! engine {
             engine_diagonal, diagonal_body:
                 (x: &Tensor<$B>, axes: [Axis; 2]) -> Tensor<$B>;
             engine_unsqueeze, unsqueeze_body:
-                (x: &Tensor<$B>, axis: Axis) -> Tensor<$B>;
+                (x: &Tensor<$B>, axes: Axes) -> Tensor<$B>;
             engine_squeeze, squeeze_body:
-                (x: &Tensor<$B>, axis: Axis) -> Tensor<$B>;
+                (x: &Tensor<$B>, axes: Axes) -> Tensor<$B>;
             engine_expand, expand_body:
                 (x: &Tensor<$B>, op: &'static str, shape: Shape) -> Tensor<$B>;
             engine_unfold, unfold_body:
@@ -90,7 +90,9 @@ macro_rules! engine {
             engine_pad, pad_body:
                 (x: &Tensor<$B>, pads: &[(isize, isize)], mode: PadMode) -> Tensor<$B>;
             engine_interpolate, interpolate_body:
-                (x: &Tensor<$B>, size: [usize; 2], mode: Interpolation) -> Tensor<$B>;
+                (x: &Tensor<$B>, size: ImageSize, mode: Interpolation) -> Tensor<$B>;
+            engine_resize, resize_body:
+                (x: &Tensor<$B>, op: &'static str, options: &Resize) -> Tensor<$B>;
             engine_contiguous, contiguous_body:
                 (x: &Tensor<$B>) -> Tensor<$B>;
 
@@ -173,7 +175,8 @@ macro_rules! engine {
             engine_avg_pool, avg_pool_body:
                 (x: &Tensor<$B>, geometry: Geometry, count_include_pad: bool) -> Tensor<$B>;
             engine_adaptive_pool, adaptive_pool_body:
-                (op: &'static str, x: &Tensor<$B>, size: &[usize], is_max: bool) -> Tensor<$B>;
+                (op: &'static str, x: &Tensor<$B>, size: &[usize], is_max: bool, with_positions: bool)
+                    -> (Tensor<$B>, Option<Tensor<$B>>);
             engine_batch_norm, batch_norm_body:
                 (x: &Tensor<$B>, statistics: [&Tensor<$B>; 2], parameters: [Option<&Tensor<$B>>; 2],
                     eps: f64) -> Tensor<$B>;
@@ -228,9 +231,9 @@ pub(crate) mod names {
     pub(crate) use crate::ops::{Activation, DropoutMask, Geometry};
     pub(crate) use crate::optim::{ClipOptions, Slots, Update};
     pub(crate) use crate::rng::Rng;
-    pub(crate) use crate::shape::{Axes, Axis, NewShape};
+    pub(crate) use crate::shape::{Axes, Axis, NewShape, Position};
     pub(crate) use crate::tensor::{
-        Attention, CrossEntropy, Input, Interpolation, PadMode, QuantileMethod, Shifts, SplitSizes,
-        Tensor, TensordotAxes, TextStyle,
+        Attention, CrossEntropy, ImageSize, Input, Interpolation, PadMode, QuantileMethod, Resize,
+        Shifts, SplitSizes, Tensor, TensordotAxes, TextStyle, Unique,
     };
 }

@@ -48,6 +48,7 @@ use crate::tensor::Tensor;
 
 pub use atomic::replace_file;
 pub use load::{Load, Report};
+pub use mmap::MappedFile;
 pub use store::{File, Files, Info, Metadata};
 
 /// An operation on a file, for error messages.

@@ -80,29 +80,35 @@ pub use layout::{AxisPart, Layout, LoopNest, SliceItem, merge_axes};
 pub use options::PerAxis;
 pub use rng::{RandomFloat, Rng, RngState};
 pub use shape::{
-    Axes, Axis, Extent, MAX_RANK, NewShape, Shape, Strides, broadcast_index, broadcast_shape,
+    Axes, Axis, Extent, MAX_RANK, NewShape, Position, Shape, Strides, broadcast_index,
+    broadcast_shape,
 };
 #[cfg(feature = "pulp")]
 pub use swath_kernels::{SimdOp, pulp};
 #[doc(inline)]
 pub use tensor::Tensor;
 pub use tensor::fused::attention::Attention;
-pub use tensor::fused::conv::{ConvOptions, ConvTransposeOptions, Padding};
+pub use tensor::fused::conv::{ConvOptions, ConvSlices, ConvTransposeOptions, Padding};
 pub use tensor::fused::cross_entropy::{CrossEntropy, Reduction};
 pub use tensor::fused::pool::PoolOptions;
 pub use tensor::{
-    Interpolation, Operand, PadMode, QuantileMethod, Shifts, SplitSizes, TensordotAxes,
+    AspectRatio, Coordinates, GridMode, GridPadding, ImageSize, Interpolation, NearestMode,
+    Operand, PadMode, QuantileMethod, ReduceMode, Resize, ResizeMode, Shifts, SplitSizes,
+    TensordotAxes, Unique,
 };
+#[cfg(feature = "fft")]
+pub use tensor::{FftNorm, FftOptions, StftOptions, Window};
 
 /// The names that most programs use.
 pub mod prelude {
     pub use crate::{
         Attention, Backend, Backward, ConvOptions, ConvTransposeOptions, CpuBackend, CrossEntropy,
         CustomOp, DType, Element, Error, GradCheck, Gradients, Interpolation, IntoBackend, Keep,
-        PadMode, Padding, PoolOptions, QuantileMethod, ReferenceBackend, Result, Rng, Shape,
-        Tensor, TensorData, check_gradients, checkpoint, checkpoint_sequential, checkpoint_with,
-        detect_anomaly, grad, hessian, hessian_vector_product, is_checkpointing, jacobian, jvp, nn,
-        no_grad, numerical_gradient, optim, s, tensor, vjp, with_checkpoint_mode,
+        PadMode, Padding, PoolOptions, QuantileMethod, ReduceMode, ReferenceBackend, Result, Rng,
+        Shape, Tensor, TensorData, check_gradients, checkpoint, checkpoint_sequential,
+        checkpoint_with, detect_anomaly, grad, hessian, hessian_vector_product, is_checkpointing,
+        jacobian, jvp, nn, no_grad, numerical_gradient, optim, s, tensor, vjp,
+        with_checkpoint_mode,
     };
     pub use crate::{nn::Module, optim::Optimizer};
 }

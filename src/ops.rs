@@ -29,7 +29,9 @@
 
 mod formulas;
 mod fused;
+mod integer;
 mod order;
+pub(crate) mod special;
 pub(crate) mod table;
 mod ternary;
 mod update;
@@ -39,6 +41,7 @@ pub(crate) use formulas::{
     GELU_TANH_CUBIC, GELU_TANH_FACTOR, NORMAL_DENSITY_AT_0, SELU_ALPHA, SELU_SCALE,
 };
 pub use fused::{Activation, AttentionParameters, DropoutMask, FusedOp};
+pub(crate) use integer::{IntegerFn, greatest_divisor, integer_functions};
 pub use order::{Extremum, OrderOp};
 pub use swath_kernels::{Geometry, GeometryError, Sliding};
 pub(crate) use table::{binary_ops, unary_ops};
@@ -145,7 +148,8 @@ macro_rules! binary_enum {
 
             /// True if it divides integers, which can fail.
             pub const fn divides_integers(self) -> bool {
-                matches!(self, BinaryOp::Div | BinaryOp::Rem | BinaryOp::FloorDivide)
+                use BinaryOp::{Div, FloorDivide, Rem, Remainder};
+                matches!(self, Div | Rem | Remainder | FloorDivide)
             }
 
             /// The intervals of the two test inputs.

@@ -25,7 +25,7 @@ mod strides;
 
 use std::fmt;
 
-pub use axes::{Axes, Axis};
+pub use axes::{Axes, Axis, Position};
 pub use new_shape::{Extent, NewShape};
 pub use strides::Strides;
 

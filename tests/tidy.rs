@@ -190,11 +190,12 @@ const CFG_PLACES: Files = &[
 ];
 
 /// Predicates of `cfg` that are allowed anywhere: they depend on the build, not on the machine.
-const CFG_ANYWHERE: [&str; 9] = [
+const CFG_ANYWHERE: [&str; 10] = [
     "test",
     "doctest",
     "miri",
     "debug_assertions",
+    "feature = \"fft\"",
     "feature = \"testing\"",
     "feature = \"testing-suite\"",
     "feature = \"peak\"",

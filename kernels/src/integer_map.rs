@@ -4,7 +4,7 @@
 //! sums, products   plain loops
 //! quotients        q = trunc(a / b) in f64, exact if |a| and |b| are at most 2^51; else one by one
 //!                  remainder: a − b q
-//!                  rounded down: q − 1 where there is a remainder of other sign than b
+//!                  rounded down: q − 1 where there is a remainder of other sign than b, which is moved by b
 //! ```
 //!
 //! The quotient in `f64` is exact: the distance from a / b to the next larger integer is 0 or at
@@ -30,6 +30,8 @@ pub enum IntegerOp {
     Div,
     /// The remainder of the truncated quotient, with the sign of `a`.
     Rem,
+    /// The remainder of the quotient rounded down, with the sign of `b`.
+    Remainder,
     /// `a / b` rounded down.
     FloorDivide,
 }
@@ -150,15 +152,24 @@ impl<T: ArithmeticInteger> Task for IntegerMap<'_, T> {
             IntegerOp::Mul => chunks(x, y, |a, b, y| total(a, b, y, T::mul)),
             IntegerOp::Div => chunks(x, y, |a, b, y| divided(a, b, y, |_, _, q| q)),
             IntegerOp::Rem => chunks(x, y, |a, b, y| divided(a, b, y, |a, b, q| a.sub(b.mul(q)))),
-            IntegerOp::FloorDivide => chunks(x, y, |a, b, y| {
-                divided(a, b, y, |a, b, q| {
-                    let rest = a.sub(b.mul(q));
-                    let is_below = (rest != T::default()) & rest.has_other_sign(b);
-                    if is_below { q.sub(T::ONE) } else { q }
+            IntegerOp::Remainder => chunks(x, y, |a, b, y| {
+                divided(a, b, y, |a, b, q| match floored(a, b, q) {
+                    (rest, true) => rest.add(b),
+                    (rest, false) => rest,
                 })
+            }),
+            IntegerOp::FloorDivide => chunks(x, y, |a, b, y| {
+                divided(a, b, y, |a, b, q| if floored(a, b, q).1 { q.sub(T::ONE) } else { q })
             }),
         }
     }
+}
+
+/// The remainder of the truncated quotient `q`, and whether the quotient rounded down is below it.
+#[inline(always)]
+fn floored<T: ArithmeticInteger>(a: T, b: T, q: T) -> (T, bool) {
+    let rest = a.sub(b.mul(q));
+    (rest, (rest != T::default()) & rest.has_other_sign(b))
 }
 
 /// Calls `f` on chunks of arguments and results; scalars are spread over a chunk.

@@ -27,6 +27,7 @@ mod log1p;
 mod mish;
 mod piecewise;
 mod power;
+mod powers;
 mod rem;
 mod root;
 mod rounding;
@@ -54,6 +55,7 @@ pub use log1p::*;
 pub use mish::*;
 pub use piecewise::*;
 pub use power::*;
+pub use powers::*;
 pub use rem::*;
 pub use root::*;
 pub use rounding::*;
@@ -215,6 +217,16 @@ kernels! {
         cbrt Cbrt costly 1 1;
         /// `1 / √x`.
         rsqrt Rsqrt costly 1 1;
+        /// `x³`.
+        pow3 Pow3 cheap 1 1;
+        /// `x⁴`.
+        pow4 Pow4 cheap 1 1;
+        /// `x^−2`.
+        pow_minus2 PowMinus2 cheap 1 1;
+        /// `x^½`, as C's `pow`.
+        pow_half PowHalf cheap 0 0;
+        /// `x^−½`, as C's `pow`.
+        pow_minus_half PowMinusHalf costly 1 1;
         // Rounding.
         /// The largest integer that is not above `x`.
         floor Floor cheap 0 0;
@@ -272,6 +284,8 @@ kernels! {
         hypot Hypot costly 1 1;
         /// The exact remainder of `a / b` truncated towards zero, with the sign of `a`.
         rem Rem costly 0 0;
+        /// The remainder of `a / b` rounded down, with the sign of `b`.
+        remainder Remainder costly 0 0;
         /// `a / b` rounded down.
         floor_divide FloorDivide costly 2 2;
         /// `a ln b`; 0 where `a` is zero.

@@ -453,6 +453,10 @@ impl Backend for AnyBackend {
         }
     }
 
+    fn beside<R>(x: &AnyTensor, f: impl FnOnce() -> R) -> R {
+        Self::with_device(x.device(), f)
+    }
+
     fn wide(x: Option<&AnyTensor>) -> DType {
         let device = x.map_or_else(Self::device, |x| Ok(x.device()));
         device.and_then(|device| on!(device, B => Ok(B::WIDE))).unwrap_or(Self::WIDE)

@@ -8,6 +8,7 @@
 //! | `elementwise`, `table`, `choose`, `cast`, `copy`, `index`, `reduce`, `scan`, `order`, `matmul` | the operations |
 //! | `blocks` | tensors assembled of parts of another, and slices that are assigned |
 //! | `fused` | fused ops |
+//! | `fft` | Fourier transforms |
 //! | `rows`, `working` | the driver of kernels of whole rows, and the types that they compute in |
 //! | `update` | steps of optimizers |
 //! | `blas` | calls of a system BLAS |
@@ -18,6 +19,8 @@ mod cast;
 mod choose;
 mod copy;
 mod elementwise;
+#[cfg(feature = "fft")]
+pub(crate) mod fft;
 mod fused;
 mod index;
 mod matmul;
@@ -36,9 +39,11 @@ mod walk;
 mod working;
 mod written;
 
-pub(crate) use cast::map_elements;
+pub(crate) use cast::{map_elements, map_f64};
+pub(crate) use elementwise::integers;
 #[cfg(feature = "pulp")]
 pub(super) use elementwise::simd_op;
+pub(crate) use index::scatter_with;
 pub use tensor::CpuTensor;
 use tensor::Output;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::Mmap;
@@ -45,6 +46,39 @@ impl Map {
 
     pub fn bytes(&self) -> &[u8] {
         (*self.0).as_ref()
+    }
+}
+
+/// A file as read-only memory, of which the system loads the parts that are read: for formats that this crate does not
+/// read. [`Tensor::from_owner_bytes`](crate::Tensor::from_owner_bytes) makes tensors in it.
+///
+/// Nobody may change or shorten the file meanwhile, as for [`File`](super::File).
+///
+/// ```
+/// use swath::io::MappedFile;
+/// # let path = std::env::temp_dir().join(format!("swath-mapped-{}", std::process::id()));
+/// # std::fs::write(&path, [1, 2, 3]).unwrap();
+/// let bytes = MappedFile::open(&path)?;
+/// assert_eq!(bytes.as_ref(), [1, 2, 3]);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), swath::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MappedFile(Arc<Map>);
+
+impl MappedFile {
+    /// Maps a file.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) if it is no regular file, or cannot be read.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Map::open(Place { op: "MappedFile::open", path: path.as_ref() }).map(MappedFile)
+    }
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
     }
 }
 

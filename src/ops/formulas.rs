@@ -55,6 +55,12 @@ pub(super) fn softplus(x: f64) -> f64 {
     positive + (-x.abs()).exp().ln_1p()
 }
 
+/// The remainder of the quotient rounded down.
+pub(super) fn remainder(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+}
+
 /// The quotient rounded down, from the exact remainder.
 pub(super) fn floor_divide(a: f64, b: f64) -> f64 {
     let rest = a % b;

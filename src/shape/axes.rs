@@ -1,5 +1,7 @@
 //! [`Axis`] and [`Axes`]: arguments that name axes.
 
+use std::ops::RangeFull;
+
 use smallvec::SmallVec;
 
 use super::{AxisSet, MAX_RANK, Shape};
@@ -28,16 +30,18 @@ impl Axis {
     }
 }
 
-/// One axis or several: `0`, `-1`, `(0, -1)`, `[0, -1]`, `vec![0, 1]`, a slice of axes.
+/// One axis or several: `0`, `-1`, `(0, -1)`, `[0, -1]`, `vec![0, 1]`, a slice of axes; all of them: `..`, or `None` of an
+/// `Option` of a slice.
 ///
 /// ```
 /// use swath::{Axes, Shape};
 /// let shape = Shape::new([2, 3, 4]);
 /// assert_eq!(Axes::from((-1, 0)).resolve("sum", &shape)?.as_slice(), [2, 0]);
+/// assert_eq!(Axes::from(..).resolve("sum", &shape)?.as_slice(), [0, 1, 2]);
 /// # Ok::<(), swath::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Axes(SmallVec<[Axis; MAX_RANK]>);
+pub struct Axes(Option<SmallVec<[Axis; MAX_RANK]>>);
 
 impl Axes {
     /// The axes counted from the front, in the order given.
@@ -46,9 +50,25 @@ impl Axes {
     /// [`Error::AxisOutOfRange`] if `shape` does not have an axis; [`Error::RepeatedAxis`] for one that is named
     /// twice.
     pub fn resolve(&self, op: &'static str, shape: &Shape) -> Result<AxisSet> {
+        self.resolve_in(op, shape, shape.ndim())
+    }
+
+    /// The number of axes named.
+    pub(crate) fn count(&self) -> usize {
+        self.0.as_ref().map_or(0, SmallVec::len)
+    }
+
+    /// Like [`Axes::resolve`], with `count` axes to choose from.
+    pub(crate) fn resolve_in(
+        &self,
+        op: &'static str,
+        shape: &Shape,
+        count: usize,
+    ) -> Result<AxisSet> {
+        let Some(named) = &self.0 else { return Ok((0..count).collect()) };
         let mut axes = AxisSet::new();
-        for axis in &self.0 {
-            let axis = axis.resolve(op, shape)?;
+        for axis in named {
+            let axis = axis.resolve_in(op, shape, count)?;
             if axes.contains(&axis) {
                 return Err(Error::RepeatedAxis { op, axis, shape: *shape });
             }
@@ -60,13 +80,25 @@ impl Axes {
 
 impl<A: Into<Axis>, const N: usize> From<[A; N]> for Axes {
     fn from(axes: [A; N]) -> Self {
-        Axes(axes.into_iter().map(Into::into).collect())
+        Axes(Some(axes.into_iter().map(Into::into).collect()))
+    }
+}
+
+impl From<RangeFull> for Axes {
+    fn from(_: RangeFull) -> Self {
+        Axes(None)
+    }
+}
+
+impl<A: Into<Axis> + Copy> From<Option<&[A]>> for Axes {
+    fn from(axes: Option<&[A]>) -> Self {
+        axes.map_or(Axes(None), Axes::from)
     }
 }
 
 impl<A: Into<Axis> + Copy> From<&[A]> for Axes {
     fn from(axes: &[A]) -> Self {
-        Axes(axes.iter().map(|&axis| axis.into()).collect())
+        Axes(Some(axes.iter().map(|&axis| axis.into()).collect()))
     }
 }
 
@@ -78,13 +110,34 @@ impl<A: Into<Axis> + Copy, const N: usize> From<&[A; N]> for Axes {
 
 impl<A: Into<Axis>> From<Vec<A>> for Axes {
     fn from(axes: Vec<A>) -> Self {
-        Axes(axes.into_iter().map(Into::into).collect())
+        Axes(Some(axes.into_iter().map(Into::into).collect()))
     }
 }
 
 impl From<Axis> for Axes {
     fn from(axis: Axis) -> Self {
         Axes::from([axis])
+    }
+}
+
+/// Index of an element of an axis, counted from the front or, if negative, from the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position(isize);
+
+impl Position {
+    /// The index counted from the front.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`] if it is before the first element.
+    pub(crate) fn resolve(self, op: &'static str, axis: usize, shape: &Shape) -> Result<usize> {
+        let from_front = if self.0 < 0 { self.0 + shape.dim(axis) as isize } else { self.0 };
+        let index = self.0 as i64;
+        usize::try_from(from_front).map_err(|_| Error::IndexOutOfRange {
+            op,
+            index,
+            axis,
+            shape: *shape,
+        })
     }
 }
 
@@ -95,6 +148,12 @@ macro_rules! axis_from {
         impl From<$t> for Axis {
             fn from(axis: $t) -> Self {
                 Axis(isize::try_from(axis).unwrap_or(isize::MAX))
+            }
+        }
+
+        impl From<$t> for Position {
+            fn from(index: $t) -> Self {
+                Position(isize::try_from(index).unwrap_or(isize::MAX))
             }
         }
 

@@ -1,10 +1,13 @@
 //! Element-wise functions that are composed of rows of the op table.
 
+use std::f64::consts::LN_2;
+
 use crate::autodiff::graph::record;
 use crate::autodiff::ops::arithmetic::logaddexp_rule;
 use crate::backend::Backend;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::ops::{BinaryOp, TernaryOp};
 use crate::shape::broadcast_shape_for;
 
 use super::base::Tensor;
@@ -24,11 +27,29 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for integers.
     pub fn logaddexp(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
-        rhs.with(|rhs| B::engine_logaddexp(self, rhs))
+        rhs.with(|rhs| B::engine_logaddexp(self, rhs, false))
     }
 
-    pub(crate) fn logaddexp_body(a: &Tensor<B>, b: Input<'_, B>) -> Result<Tensor<B>> {
-        let op = "logaddexp";
+    /// `log₂(2^a + 2^b)`: see [`logaddexp`](Tensor::logaddexp).
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![1000.0, 3.0].logaddexp2(3.0)?.to_vec::<f32>()?, [1000.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`logaddexp`](Tensor::logaddexp).
+    pub fn logaddexp2(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        rhs.with(|rhs| B::engine_logaddexp(self, rhs, true))
+    }
+
+    pub(crate) fn logaddexp_body(
+        a: &Tensor<B>,
+        b: Input<'_, B>,
+        binary: bool,
+    ) -> Result<Tensor<B>> {
+        let op = if binary { "logaddexp2" } else { "logaddexp" };
         a.check_float(op)?;
         let b = b.into_tensor(op, a)?;
         a.check_dtype(op, b.dtype())?;
@@ -37,9 +58,38 @@ impl<B: Backend> Tensor<B> {
         let (largest, distance) = (x.maximum(&y)?, x.sub(&y)?.abs()?);
         // NaN beside NaN, where the larger is NaN too, and between equal infinities.
         let undefined = distance.isnan()?;
-        let sum = largest.add(distance.neg()?.softplus()?)?;
+        let rest = match binary {
+            true => distance.mul(-LN_2)?.softplus()?.div(LN_2)?,
+            false => distance.neg()?.softplus()?,
+        };
+        let sum = largest.add(rest)?;
         let sum = Tensor::where_cond(&undefined, &largest, &sum)?.to_dtype(a.dtype())?;
-        Ok(record(op, sum.into_data(), &[a, &b], |_| logaddexp_rule(a, &b)))
+        Ok(record(op, sum.into_data(), &[a, &b], |_| logaddexp_rule(a, &b, binary)))
+    }
+
+    /// `self + alpha · rhs`, element by element: PyTorch's `add` and, with the factor negated, `sub` with `alpha`. Shapes
+    /// broadcast. Of floats it is a [`mul_add`](Tensor::mul_add), one pass that rounds once; integers wrap.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![1.0, 2.0].add_scaled(&tensor![10.0, 20.0], -0.5)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-4.0, -8.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for booleans;
+    /// [`Error::InvalidArgument`] for a factor that an integer dtype does not represent.
+    pub fn add_scaled(&self, rhs: &Tensor<B>, alpha: impl Into<Scalar>) -> Result<Tensor<B>> {
+        let (op, alpha) = ("add_scaled", Input::Scalar(alpha.into()));
+        self.check_dtype(op, rhs.dtype())?;
+        broadcast_shape_for(op, self.shape(), rhs.shape())?;
+        let sum = match self.dtype().is_float() {
+            true => B::engine_ternary(TernaryOp::MulAdd, rhs, alpha, Input::Ref(self)),
+            false => B::engine_binary(BinaryOp::Mul, Input::Ref(rhs), alpha)
+                .and_then(|scaled| self.add(scaled)),
+        };
+        sum.map_err(|error| error.named(op))
     }
 
     /// `ln(1 + e^(beta x)) / beta`, element by element, and x where `beta x` is above `threshold`, as

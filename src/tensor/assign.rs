@@ -143,9 +143,9 @@ impl<B: Backend> Tensor<B> {
 
     /// Picks elements by indices of several axes: NumPy's advanced indexing. The index tensors are broadcast together, to
     /// a shape s, and element i of the result is the one at `indices[0][i]`, `indices[1][i]`, …. `None`, and an axis
-    /// without an entry, takes an axis whole. The axes of s replace the indexed ones, or come first if those are not
-    /// adjacent. Negative indices count from the end. The gradient is accumulated by
-    /// [`index_add`](Tensor::index_add).
+    /// without an entry, takes an axis whole. A mask, a `Bool` tensor, stands for the indices of its true elements, of
+    /// as many axes as it has. The axes of s replace the indexed ones, or come first if those are not adjacent.
+    /// Negative indices count from the end. The gradient is accumulated by [`index_add`](Tensor::index_add).
     ///
     /// ```
     /// use swath::prelude::*;
@@ -154,12 +154,15 @@ impl<B: Backend> Tensor<B> {
     /// assert_eq!(picked.to_vec::<f32>()?, [2.0, 5.0]);
     /// let rows = x.index(&[Some(&tensor![i64; [2, 0]])])?;
     /// assert_eq!(rows.dims(), [1, 2, 2]);
+    /// let last = x.index(&[Some(&tensor![bool; true, false, true]), Some(&tensor![i64; -1])])?;
+    /// assert_eq!(last.to_vec::<f32>()?, [2.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::AxisOutOfRange`] for more entries than axes; [`Error::ShapeMismatch`] if the index tensors do not
-    /// broadcast together; [`Error::DTypeMismatch`] if one is not of integers; [`Error::IndexOutOfRange`].
+    /// broadcast together, or a mask has other extents than its axes; [`Error::DTypeMismatch`] if one is not of integers;
+    /// [`Error::IndexOutOfRange`].
     pub fn index(&self, indices: &[Option<&Tensor<B>>]) -> Result<Self> {
         B::engine_index(self, indices)
     }
@@ -320,7 +323,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// Positions in row-major order of the elements that are not zero.
-    fn true_positions(&self, op: &'static str) -> Result<Vec<i64>> {
+    pub(super) fn true_positions(&self, op: &'static str) -> Result<Vec<i64>> {
         let flags = B::cast(self.data(), DType::Bool).map_err(|error| error.named(op))?;
         let flags = Tensor::<B>::from_data(flags).to_vec::<bool>()?;
         let flags: &[u8] = bytemuck::cast_slice(&flags);
@@ -341,33 +344,6 @@ impl<B: Backend> Tensor<B> {
         positions.truncate(count);
         Ok(positions)
     }
-
-    /// Makes of each element i of these integers `[…]` a row of `classes` elements, as `[…, classes]`, `I64`: 1 at index
-    /// i, else 0.
-    ///
-    /// ```
-    /// use swath::prelude::*;
-    /// let rows = tensor![i64; 2, 0].one_hot(3)?;
-    /// assert_eq!((rows.dims(), rows.to_vec::<i64>()?), (&[2, 3][..], vec![0, 0, 1, 1, 0, 0]));
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::DTypeMismatch`] if the elements are not integers; [`Error::IndexOutOfRange`] for one outside
-    /// `0..classes`; [`Error::TooManyAxes`].
-    pub fn one_hot(&self, classes: usize) -> Result<Self> {
-        let op = "one_hot";
-        let rows = || -> Result<Self> {
-            let index = self.as_index(op)?.unsqueeze(-1)?;
-            let ones = Tensor::<B>::ones((), DType::I64)?.broadcast_to(index.shape())?;
-            let shape = index.shape().with_axis(self.rank(), Some(classes));
-            let zeros = Tensor::<B>::zeros(shape, DType::I64)?;
-            // Not a tensor's `scatter`, which takes negative indices.
-            let (index, ones) = (index.data(), ones.data());
-            Ok(Tensor::from_data(B::scatter(zeros.data(), self.rank(), index, ones)?))
-        };
-        rows().map_err(|error| error.named(op))
-    }
 }
 
 /// Flags that are skipped together if none is set: the bytes of one word.
@@ -385,6 +361,38 @@ struct Selection<B: Backend> {
     result: Shape,
 }
 
+/// The axes that tensors index, with their indices: for a mask, which covers as many axes as it has, those of its true
+/// elements.
+fn with_places_of_masks<B: Backend>(
+    op: &'static str,
+    x: &Tensor<B>,
+    indices: &[Option<&Tensor<B>>],
+) -> Result<Vec<(usize, Tensor<B>)>> {
+    let (mut axis, mut given) = (0, Vec::new());
+    for index in indices {
+        index.map_or(Ok(()), |index| x.check_beside(op, index))?;
+        let Some(index) = index.filter(|index| index.dtype() == DType::Bool) else {
+            given.extend(index.map(|index| (axis, index.clone())));
+            axis += 1;
+            continue;
+        };
+        if index.rank() == 0
+            || !x.dims().get(axis..).is_some_and(|dims| dims.starts_with(index.dims()))
+        {
+            return Err(Error::ShapeMismatch { op, lhs: *x.shape(), rhs: *index.shape() });
+        }
+        let places = index.detach().nonzero().map_err(|error| error.named(op))?;
+        for own in 0..index.rank() {
+            given.push((axis + own, places.narrow(1, own, 1)?.squeeze(1)?));
+        }
+        axis += index.rank();
+    }
+    match axis > x.rank() {
+        true => Err(Error::AxisOutOfRange { op, axis: axis as isize - 1, shape: *x.shape() }),
+        false => Ok(given),
+    }
+}
+
 impl<B: Backend> Selection<B> {
     /// `None` if no axis is indexed.
     fn new(
@@ -393,20 +401,14 @@ impl<B: Backend> Selection<B> {
         indices: &[Option<&Tensor<B>>],
     ) -> Result<Option<Self>> {
         let shape = x.shape();
-        if indices.len() > shape.ndim() {
-            let axis = indices.len() as isize - 1;
-            return Err(Error::AxisOutOfRange { op, axis, shape: *shape });
-        }
-        let given = indices.iter().enumerate().filter_map(|(axis, index)| Some((axis, (*index)?)));
-        let given: Vec<(usize, &Tensor<B>)> = given.collect();
-        let Some(&(first, index)) = given.first() else { return Ok(None) };
+        let given = with_places_of_masks(op, x, indices)?;
+        let Some(&(first, ref index)) = given.first() else { return Ok(None) };
         let common = given.iter().try_fold(*index.shape(), |common, (_, index)| {
             broadcast_shape_for(op, &common, index.shape())
         })?;
         let mut places: Option<Tensor<B>> = None;
-        for &(axis, index) in &given {
+        for &(axis, ref index) in &given {
             let extent = shape.dim(axis) as i64;
-            x.check_beside(op, index)?;
             let mut index = index.as_index(op)?;
             if common.numel() > 0 {
                 let once = index.without_repeats()?;

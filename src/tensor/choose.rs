@@ -4,15 +4,16 @@ use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::NumberTest;
-use crate::shape::{Shape, broadcast_shape_for};
+use crate::shape::broadcast_shape_for;
 
 use super::base::Tensor;
 use super::elementwise::check_scalar;
+use super::operators::{Input, Operand};
 
 /// # Tests and logic
 ///
 /// Element-wise tests and logic. The result is `Bool` and has no gradient. As an operand of logic,
-/// every value but zero is true, NaN too.
+/// every value but zero is true, NaN too; the second one may be a number.
 impl<B: Backend> Tensor<B> {
     /// True where the element is NaN; false for integers.
     ///
@@ -70,10 +71,11 @@ impl<B: Backend> Tensor<B> {
     /// assert_eq!(a.logical_and(&b)?.to_vec::<bool>()?, [false, false, false, true]);
     /// assert_eq!(a.logical_or(&b)?.to_vec::<bool>()?, [false, true, true, true]);
     /// assert_eq!(a.logical_not()?.to_vec::<bool>()?, [true, true, false, false]);
+    /// assert_eq!(a.logical_and(2)?.to_vec::<bool>()?, [false, false, true, true]);
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn logical_and(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        let both = || Tensor::where_cond(self, &rhs.as_bool()?, &constant(false)?);
+    pub fn logical_and(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        let both = || Tensor::where_cond(self, &self.truth(rhs)?, &self.constant(false)?);
         both().map_err(|e| e.named("logical_and"))
     }
 
@@ -86,8 +88,8 @@ impl<B: Backend> Tensor<B> {
     /// assert_eq!(y.to_vec::<bool>()?, [false, true]);
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn logical_or(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        let either = || Tensor::where_cond(self, &constant(true)?, &rhs.as_bool()?);
+    pub fn logical_or(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        let either = || Tensor::where_cond(self, &self.constant(true)?, &self.truth(rhs)?);
         either().map_err(|e| e.named("logical_or"))
     }
 
@@ -99,8 +101,8 @@ impl<B: Backend> Tensor<B> {
     /// assert_eq!(a.logical_xor(&b)?.to_vec::<bool>()?, [false, true, true, false]);
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn logical_xor(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
-        let one = || self.as_bool()?.ne(&rhs.as_bool()?);
+    pub fn logical_xor(&self, rhs: impl Operand<B>) -> Result<Tensor<B>> {
+        let one = || self.as_bool()?.ne(self.truth(rhs)?);
         one().map_err(|e| e.named("logical_xor"))
     }
 
@@ -112,7 +114,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn logical_not(&self) -> Result<Tensor<B>> {
-        Tensor::where_cond(self, &constant(false)?, &constant(true)?)
+        Tensor::where_cond(self, &self.constant(false)?, &self.constant(true)?)
             .map_err(|e| e.named("logical_not"))
     }
 
@@ -133,8 +135,7 @@ impl<B: Backend> Tensor<B> {
         let op = "masked_fill";
         check_scalar(op, value, self.dtype(), self.shape())?;
         broadcast_shape_for(op, self.shape(), mask.shape())?;
-        let value = Tensor::from_data(B::full(Shape::scalar(), value, self.dtype())?);
-        Tensor::where_cond(mask, &value, self).map_err(|e| e.named(op))
+        Tensor::where_cond(mask, &self.number(value, self.dtype())?, self).map_err(|e| e.named(op))
     }
 
     /// Converted to `Bool`, without a gradient.
@@ -146,7 +147,17 @@ impl<B: Backend> Tensor<B> {
     }
 }
 
-fn constant<B: Backend>(value: bool) -> Result<Tensor<B>> {
-    let value = Scalar::Int(i64::from(value));
-    Ok(Tensor::from_data(B::full(Shape::scalar(), value, DType::Bool)?))
+/// An operand of logic as `Bool`.
+impl<B: Backend> Tensor<B> {
+    fn truth(&self, operand: impl Operand<B>) -> Result<Tensor<B>> {
+        operand.with(|operand| match operand {
+            Input::Ref(x) => x.as_bool(),
+            Input::Owned(x) => x.as_bool(),
+            Input::Scalar(value) => self.constant(value.to_f64() != 0.0),
+        })
+    }
+
+    fn constant(&self, value: bool) -> Result<Tensor<B>> {
+        self.number(Scalar::Int(i64::from(value)), DType::Bool)
+    }
 }

@@ -69,6 +69,26 @@ impl<B: Backend> Tensor<B> {
         Ok(Tensor::from_data(B::full(shape, value, dtype)?))
     }
 
+    /// Creates a tensor with every element equal to `value`, of a dtype that is known at run time.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::full_as(2, 7, DType::U8)?.to_vec::<u8>()?, [7, 7]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the dtype is one of integers and does not represent `value`.
+    pub fn full_as(
+        shape: impl Into<Shape>,
+        value: impl Into<Scalar>,
+        dtype: DType,
+    ) -> Result<Self> {
+        let (op, shape, value) = ("full_as", shape.into(), value.into());
+        check_scalar(op, value, dtype, &shape)?;
+        Tensor::full_scalar(op, shape, value, dtype)
+    }
+
     /// Creates a tensor of zeros.
     ///
     /// ```
@@ -99,7 +119,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn zeros_like(&self) -> Result<Self> {
-        Tensor::full_scalar("zeros_like", *self.shape(), Scalar::Int(0), self.dtype())
+        self.filled(*self.shape(), Scalar::Int(0), self.dtype())
     }
 
     /// Creates ones with the shape and dtype of this tensor.
@@ -110,7 +130,7 @@ impl<B: Backend> Tensor<B> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn ones_like(&self) -> Result<Self> {
-        Tensor::full_scalar("ones_like", *self.shape(), Scalar::Int(1), self.dtype())
+        self.filled(*self.shape(), Scalar::Int(1), self.dtype())
     }
 
     /// Creates a tensor with the shape and dtype of this one and every element equal to `value`.
@@ -124,9 +144,18 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::InvalidArgument`] if the elements are integers and `value` is not representable in their dtype.
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Self> {
-        let (op, value) = ("full_like", value.into());
-        check_scalar(op, value, self.dtype(), self.shape())?;
-        Tensor::full_scalar(op, *self.shape(), value, self.dtype())
+        let value = value.into();
+        check_scalar("full_like", value, self.dtype(), self.shape())?;
+        self.filled(*self.shape(), value, self.dtype())
+    }
+
+    /// A number on the device of this tensor.
+    pub(super) fn number(&self, value: Scalar, dtype: DType) -> Result<Self> {
+        self.filled(Shape::scalar(), value, dtype)
+    }
+
+    fn filled(&self, shape: Shape, value: Scalar, dtype: DType) -> Result<Self> {
+        B::beside(self.data(), || B::full(shape, value, dtype)).map(Tensor::from_data)
     }
 
     /// Creates the identity matrix: `[n, n]` for `3`, `[n, m]` with ones on the main diagonal for `(3, 4)`.
@@ -141,7 +170,18 @@ impl<B: Backend> Tensor<B> {
     /// # Errors
     /// [`Error::InvalidShape`] unless there are one or two extents; [`Error::Overflow`].
     pub fn eye(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
-        let (op, shape) = ("eye", shape.into());
+        Tensor::eye_with(shape, 0, dtype).map_err(|error| error.named("eye"))
+    }
+
+    /// Like [`eye`](Tensor::eye), with ones on diagonal `k`: above the main diagonal, or below if negative.
+    ///
+    /// ```
+    /// use swath::cpu::prelude::*;
+    /// assert_eq!(Tensor::eye_with((2, 3), 1, DType::F32)?.to_vec::<f32>()?, [0., 1., 0., 0., 0., 1.]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn eye_with(shape: impl Into<Shape>, k: isize, dtype: DType) -> Result<Self> {
+        let (op, shape) = ("eye_with", shape.into());
         let (rows, cols) = match *shape.dims() {
             [n] => (n, n),
             [rows, cols] => (rows, cols),
@@ -152,7 +192,9 @@ impl<B: Backend> Tensor<B> {
         };
         let shape = Shape::new([rows, cols]);
         shape.validate(op)?;
-        Tensor::from_scalars(op, shape, dtype, |i| Scalar::Int(i64::from(i / cols == i % cols)))
+        Tensor::from_scalars(op, shape, dtype, |i| {
+            Scalar::Int(i64::from((i / cols).checked_add_signed(k) == Some(i % cols)))
+        })
     }
 
     /// Creates the vector `start, start + step, …` of values before `end`, with dtype `F32`.
@@ -258,11 +300,16 @@ impl<B: Backend> Tensor<B> {
             }
             return Tensor::integers(op, shape, dtype, start, span / steps);
         }
-        // Dividing first: the difference of two finite numbers may overflow.
         let divisor = last.max(1) as f64;
-        let step = end / divisor - start / divisor;
+        // Dividing last, which is exact where the steps are; first where the range is too large for that.
+        let (span, step) = (end - start, end / divisor - start / divisor);
+        let is_small = (span * divisor).is_finite();
         Tensor::from_scalars(op, shape, dtype, |i| {
-            Scalar::Float(if i == last && i > 0 { end } else { (i as f64).mul_add(step, start) })
+            Scalar::Float(match i {
+                _ if i == last && i > 0 => end,
+                _ if is_small => start + span * i as f64 / divisor,
+                _ => (i as f64).mul_add(step, start),
+            })
         })
     }
 

@@ -296,7 +296,8 @@ impl<B: Backend> Tensor<B> {
             .map_err(|e| e.named("mul_scalar"))
     }
 
-    /// `self^p`, element by element: [`pow`](Tensor::pow) with a scalar exponent.
+    /// `self^p`, element by element: [`pow`](Tensor::pow) with a scalar exponent. On the CPU, -2, -1, 1 to 4 and ±½ are
+    /// products and roots, here and in `pow`, with the same bound.
     ///
     /// ```
     /// use swath::prelude::*;

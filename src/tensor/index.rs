@@ -15,9 +15,10 @@ use super::base::Tensor;
 
 /// # Indexing and concatenation
 ///
-/// Indexing by tensors of integers (`I64`; others are converted). An index counts from the front or, if
-/// negative, from the end. Ids and classes, of [`embedding`](Tensor::embedding), [`one_hot`](Tensor::one_hot) and
-/// losses, count from 0. An index outside its axis gives [`Error::IndexOutOfRange`], one of another dtype
+/// Indexing by tensors of integers (`I64`; others are converted). An index of an element along an axis counts from the
+/// front or, if negative, from the end, here and wherever one is an argument: of [`scatter`](Tensor::scatter),
+/// [`index`](Tensor::index), [`narrow`](Tensor::narrow), [`slice`](Tensor::slice). Ids and classes, of
+/// [`embedding`](Tensor::embedding), [`one_hot`](Tensor::one_hot), [`bincount`](Tensor::bincount) and losses, count from 0. An index outside its axis gives [`Error::IndexOutOfRange`], one of another dtype
 /// [`Error::DTypeMismatch`].
 impl<B: Backend> Tensor<B> {
     /// Picks elements along an axis: `out[i, j, …] = self[i, index[i, j, …], …]` for axis 1, and
@@ -151,6 +152,75 @@ impl<B: Backend> Tensor<B> {
         B::engine_index_select(self, op, 0.into(), &flat)?.reshape(shape)
     }
 
+    /// [`embedding`](Tensor::embedding) in which one row, counted from the end if negative, gets no gradient: that of ids
+    /// which only fill up sequences.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let table = tensor![[1.0], [2.0]].requires_grad();
+    /// let rows = table.embedding_with_padding(&tensor![i64; 1, 0, 0], 0)?;
+    /// assert_eq!(rows.to_vec::<f32>()?, [2.0, 1.0, 1.0]);
+    /// assert_eq!(rows.sum_all()?.backward()?.wrt(&table)?.to_vec::<f32>()?, [0.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`embedding`](Tensor::embedding); [`Error::IndexOutOfRange`] for a padding row that is not in the table.
+    pub fn embedding_with_padding(&self, ids: &Tensor<B>, padding: i64) -> Result<Self> {
+        let op = "embedding_with_padding";
+        let rows = self.embedding(ids).map_err(|error| error.named(op))?;
+        let extent = self.dims()[0] as i64;
+        if !(-extent..extent).contains(&padding) {
+            return Err(Error::IndexOutOfRange {
+                op,
+                index: padding,
+                axis: 0,
+                shape: *self.shape(),
+            });
+        }
+        let is_padding = ids.as_index(op)?.eq(padding.rem_euclid(extent))?.unsqueeze(-1)?;
+        Tensor::where_cond(&is_padding, &rows.detach(), &rows)
+    }
+
+    /// Makes of each element i of these integers `[…]` a row of `classes` elements, as `[…, classes]`, `I64`: 1 at index
+    /// i, else 0.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let rows = tensor![i64; 2, 0].one_hot(3)?;
+    /// assert_eq!((rows.dims(), rows.to_vec::<i64>()?), (&[2, 3][..], vec![0, 0, 1, 1, 0, 0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DTypeMismatch`] if the elements are not integers; [`Error::IndexOutOfRange`] for one outside
+    /// `0..classes`; [`Error::TooManyAxes`].
+    pub fn one_hot(&self, classes: usize) -> Result<Self> {
+        self.one_hot_as(classes, -1, DType::I64).map_err(|error| error.named("one_hot"))
+    }
+
+    /// Like [`one_hot`](Tensor::one_hot), with the given dtype and the classes on this axis of the result.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let columns = tensor![i64; 2, 0].one_hot_as(3, 0, DType::F32)?;
+    /// assert_eq!((columns.dims(), columns.to_vec::<f32>()?), (&[3, 2][..], vec![0., 1., 0., 0., 1., 0.]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn one_hot_as(&self, classes: usize, axis: impl Into<Axis>, dtype: DType) -> Result<Self> {
+        let op = "one_hot_as";
+        let axis = axis.into().resolve_in(op, self.shape(), self.rank() + 1)?;
+        let hot = || -> Result<Self> {
+            let index = self.as_index(op)?.unsqueeze(axis)?;
+            let ones = Tensor::<B>::ones((), dtype)?.broadcast_to(index.shape())?;
+            let zeros = Tensor::<B>::zeros(index.shape().with_axis(axis, Some(classes)), dtype)?;
+            // Not a tensor's `scatter`, which takes negative indices.
+            let (index, ones) = (index.data(), ones.data());
+            Ok(Tensor::from_data(B::scatter(zeros.data(), axis, index, ones)?))
+        };
+        hot().map_err(|error| error.named(op))
+    }
+
     /// Returns a copy with the slices of `source` added to the slices along `axis` that the
     /// one-dimensional `index` names: the adjoint of [`index_select`](Tensor::index_select). Slices
     /// are added in the order of the index, each sum rounded to the dtype; sums of 16-bit floats
@@ -179,16 +249,7 @@ impl<B: Backend> Tensor<B> {
         source: &Tensor<B>,
     ) -> Result<Self> {
         let op = "index_add";
-        let axis = axis.resolve(op, x.shape())?;
-        let front = index.as_index(op)?.counted_from_front(x.dims()[axis])?;
-        let expanded = expand_index(op, x.shape(), axis, &front)?;
-        if source.shape() != expanded.shape() {
-            let rhs = *source.shape();
-            let fits_self = source.rank() == x.rank()
-                && rhs.with_axis(axis, None) == x.shape().with_axis(axis, None);
-            let lhs = if fits_self { *index.shape() } else { *x.shape() };
-            return Err(Error::ShapeMismatch { op, lhs, rhs });
-        }
+        let (axis, expanded) = x.slice_targets(op, axis, index, source)?;
         x.scatter_add(axis, &expanded, source).map_err(|e| e.named(op))
     }
 
@@ -246,6 +307,28 @@ impl<B: Backend> Tensor<B> {
         }
         self.check_dtype(op, source.dtype())?;
         Ok((axis, index.counted_from_front(self.dims()[axis])?))
+    }
+
+    /// Checks an operation that adds the slices of `source` to those that a one-dimensional index names. Returns the axis,
+    /// and the index of the elements of `source`.
+    pub(super) fn slice_targets(
+        &self,
+        op: &'static str,
+        axis: Axis,
+        index: &Tensor<B>,
+        source: &Tensor<B>,
+    ) -> Result<(usize, Tensor<B>)> {
+        let axis = axis.resolve(op, self.shape())?;
+        let front = index.as_index(op)?.counted_from_front(self.dims()[axis])?;
+        let expanded = expand_index(op, self.shape(), axis, &front)?;
+        if source.shape() != expanded.shape() {
+            let rhs = *source.shape();
+            let fits_self = source.rank() == self.rank()
+                && rhs.with_axis(axis, None) == self.shape().with_axis(axis, None);
+            let lhs = if fits_self { *index.shape() } else { *self.shape() };
+            return Err(Error::ShapeMismatch { op, lhs, rhs });
+        }
+        Ok((axis, expanded))
     }
 
     /// This index of an axis of so many elements, `I64`, with negative numbers counted from the end. Numbers that are out

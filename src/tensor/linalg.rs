@@ -130,6 +130,72 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x, rhs], |_| matmul_rule(x, rhs, &batch)))
     }
 
+    /// Cross product of vectors of 3 elements along an axis, PyTorch's `linalg.cross`. Shapes broadcast; the axis is one of
+    /// the common shape. 16-bit floats are computed in `f32` and rounded once; integers wrap.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![1.0, 2.0, 3.0].cross(&tensor![[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], -1)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, -1.0, 0.0, 0.0, 3.0, -2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`], also unless both have 3 elements along the axis; [`Error::AxisOutOfRange`];
+    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for booleans.
+    pub fn cross(&self, rhs: &Tensor<B>, axis: impl Into<Axis>) -> Result<Tensor<B>> {
+        let op = "cross";
+        self.check_dtype(op, rhs.dtype())?;
+        check_arithmetic(op, self.dtype(), self.shape())?;
+        let shape = broadcast_shape_for(op, self.shape(), rhs.shape())?;
+        // Counted from the end, the axis is the same one of both operands.
+        let below = shape.ndim() - axis.into().resolve(op, &shape)?;
+        let fits = |x: &Tensor<B>| x.dims().iter().nth_back(below - 1) == Some(&3);
+        if !fits(self) || !fits(rhs) {
+            return Err(Error::ShapeMismatch { op, lhs: *self.shape(), rhs: *rhs.shape() });
+        }
+        let next = |x: &Tensor<B>| x.roll(-1, -(below as isize));
+        let (a, b) = (self.widened()?, rhs.widened()?);
+        next(&a.mul(next(&b)?)?.sub(next(&a)?.mul(&b)?)?)?.to_dtype(self.dtype())
+    }
+
+    /// Kronecker product: the products of every element of this tensor with the whole of `rhs`, at its place. The extents are
+    /// the products of both, axes of extent 1 being added in front where one has fewer.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let y = tensor![[1.0, 10.0]].kron(&tensor![[1.0, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(y.dims(), [2, 4]);
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 10.0, 20.0, 3.0, 4.0, 30.0, 40.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DTypeMismatch`]; [`Error::UnsupportedDType`] for booleans; [`Error::Overflow`]; [`Error::TooManyAxes`] for
+    /// operands with more than 8 extents other than 1.
+    pub fn kron(&self, rhs: &Tensor<B>) -> Result<Tensor<B>> {
+        let op = "kron";
+        self.check_dtype(op, rhs.dtype())?;
+        let rank = self.rank().max(rhs.rank());
+        let extents = |x: &Tensor<B>| {
+            let lead = std::iter::repeat_n(1, rank - x.rank());
+            lead.chain(x.dims().iter().copied()).collect::<AxisSet>()
+        };
+        let (mut own, mut other, mut both) = (AxisSet::new(), AxisSet::new(), AxisSet::new());
+        for (m, n) in extents(self).into_iter().zip(extents(rhs)) {
+            for (m, n) in [(m, 1), (1, n)].into_iter().filter(|&pair| pair != (1, 1)) {
+                own.push(m);
+                other.push(n);
+            }
+            both.push(m.saturating_mul(n));
+        }
+        let shapes = [own, other, both].map(Shape::new);
+        shapes.iter().try_for_each(|shape| shape.validate(op))?;
+        let [own, other, both] = shapes;
+        let product = || self.reshape(own)?.mul(rhs.reshape(other)?)?.reshape(both);
+        product().map_err(|error| error.named(op))
+    }
+
     /// Sum of products over pairs of axes, as NumPy's and PyTorch's `tensordot`. The result has the
     /// other axes of this tensor, then those of `rhs`.
     ///
@@ -271,17 +337,17 @@ impl TensordotAxes {
     }
 }
 
-fn shapes_of<B: Backend>(lhs: &Tensor<B>, rhs: &Tensor<B>) -> String {
+pub(super) fn shapes_of<B: Backend>(lhs: &Tensor<B>, rhs: &Tensor<B>) -> String {
     format!("shapes {} and {}", lhs.shape(), rhs.shape())
 }
 
 /// Splits a shape into the leading axes and the last two.
-fn split(shape: &Shape) -> (Shape, [usize; 2]) {
+pub(super) fn split(shape: &Shape) -> (Shape, [usize; 2]) {
     let dims = shape.dims();
     let (batch, matrix) = dims.split_at(dims.len() - 2);
     (batch.into(), [matrix[0], matrix[1]])
 }
 
-fn shape_of(batch: &Shape, rows: usize, cols: usize) -> Shape {
+pub(super) fn shape_of(batch: &Shape, rows: usize, cols: usize) -> Shape {
     batch.dims().iter().copied().chain([rows, cols]).collect()
 }

@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use smallvec::SmallVec;
 
 use crate::autodiff::graph::record;
-use crate::autodiff::ops::view::{on_diagonal, roll_rule};
+use crate::autodiff::ops::view::roll_rule;
 use crate::backend::Backend;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, reserved};
@@ -14,7 +14,6 @@ use crate::shape::{Axes, Axis, AxisSet, Shape};
 
 use super::base::Tensor;
 use super::index::borrowed;
-use super::pad::PadMode;
 
 /// Extents of the parts of [`Tensor::split`]: `2`, `[1, 3]`, a vector or a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -427,13 +426,7 @@ impl<B: Backend> Tensor<B> {
                 let reason = "expected at least one axis";
                 Err(Error::InvalidShape { op, shape: *x.shape(), reason })
             }
-            [n] => {
-                let size = n.saturating_add(away);
-                Shape::new([size, size]).validate(op)?;
-                let square = on_diagonal(x, [n, n].into(), [0, 1])?;
-                let (up, down) = (k.max(0), (-k).max(0));
-                square.pad(&[(down, up), (up, down)], PadMode::Constant(0.0))
-            }
+            [_] => x.diag_embed(k, 0, 1).map_err(|error| error.named(op)),
             [.., rows, cols] => {
                 let axis = x.rank() - if k > 0 { 1 } else { 2 };
                 let dim = if k > 0 { cols } else { rows };

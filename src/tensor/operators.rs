@@ -95,7 +95,7 @@ impl<'a, B: Backend> Input<'a, B> {
             Input::Scalar(value) => {
                 let dtype = beside.dtype();
                 check_scalar(op, value, dtype, beside.shape())?;
-                Ok(Tensor::from_data(B::full(Shape::scalar(), value, dtype)?))
+                beside.number(value, dtype)
             }
         }
     }
@@ -164,7 +164,7 @@ impl<'a, B: Backend> Input<'a, B> {
 }
 
 #[track_caller]
-fn or_panic<B: Backend>(result: Result<Tensor<B>>) -> Tensor<B> {
+pub(super) fn or_panic<B: Backend>(result: Result<Tensor<B>>) -> Tensor<B> {
     match result {
         Ok(tensor) => tensor,
         Err(error) => panic!("{error}"),

@@ -25,7 +25,7 @@ macro_rules! reductions {
                     self.reduce(ReduceOp::$Variant, axes, keepdims)
                 }
 
-                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one or several axes: `0`, `-1`, `(0, -1)`, `[0, 1]`.\n\n\
+                #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") over one or several axes: `0`, `-1`, `(0, -1)`, `[0, 1]`; over all: `..`.\n\n\
                     ```\nuse swath::prelude::*;\nlet x = tensor![[1.0, 2.0], [3.0, 4.0]];\n\
                     assert_eq!(x.", stringify!($method_axis), "(-1, false)?.dims(), [2]);\n\
                     assert_eq!(x.", stringify!($method_axis), "((0, -1), true)?.dims(), [1, 1]);\n\

@@ -8,7 +8,7 @@ use crate::backend::{Backend, reduce_axes, sum_to_axes, transposed};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SliceItem};
 use crate::ops::ReduceOp;
-use crate::shape::{Axes, Axis, AxisSet, NewShape, Shape};
+use crate::shape::{Axes, Axis, AxisSet, NewShape, Position, Shape};
 
 use super::base::Tensor;
 
@@ -130,22 +130,35 @@ impl<B: Backend> Tensor<B> {
         self.permute(&axes)
     }
 
-    /// Takes the elements `start..start + len` along an axis.
+    /// Takes the elements `start..start + len` along an axis. A negative start counts from the end.
     ///
     /// ```
     /// use swath::prelude::*;
-    /// assert_eq!(tensor![1.0, 2.0, 3.0].narrow(0, 1, 2)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// let x = tensor![1.0, 2.0, 3.0];
+    /// assert_eq!(x.narrow(0, 1, 2)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// assert_eq!(x.narrow(0, -2, 1)?.to_vec::<f32>()?, [2.0]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`] if the range reaches beyond the axis.
-    pub fn narrow(&self, axis: impl Into<Axis>, start: usize, len: usize) -> Result<Self> {
-        B::engine_narrow(self, axis.into(), start, len)
+    pub fn narrow(
+        &self,
+        axis: impl Into<Axis>,
+        start: impl Into<Position>,
+        len: usize,
+    ) -> Result<Self> {
+        B::engine_narrow(self, axis.into(), start.into(), len)
     }
 
-    pub(crate) fn narrow_body(x: &Tensor<B>, axis: Axis, start: usize, len: usize) -> Result<Self> {
+    pub(crate) fn narrow_body(
+        x: &Tensor<B>,
+        axis: Axis,
+        start: Position,
+        len: usize,
+    ) -> Result<Self> {
         let axis = axis.resolve("narrow", x.shape())?;
+        let start = start.resolve("narrow", axis, x.shape())?;
         x.layout().narrow("narrow", axis, start, len)?;
         x.stepped("narrow", axis, start, len, 1)
     }
@@ -278,42 +291,57 @@ impl<B: Backend> Tensor<B> {
         Ok(record(op, data, &[x], |_| unfold_rule(*x.shape(), axis, step)))
     }
 
-    /// Inserts an axis of extent 1 before `axis`; −1 appends it.
+    /// Inserts one or several axes of extent 1, at these places in the result; −1 appends one.
     ///
     /// ```
     /// use swath::prelude::*;
     /// assert_eq!(tensor![1.0, 2.0].unsqueeze(-1)?.dims(), [2, 1]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    pub fn unsqueeze(&self, axis: impl Into<Axis>) -> Result<Self> {
-        B::engine_unsqueeze(self, axis.into())
-    }
-
-    pub(crate) fn unsqueeze_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
-        let op = "unsqueeze";
-        let axis = axis.resolve_in(op, x.shape(), x.rank() + 1)?;
-        let data = B::view(x.data(), x.layout().unsqueeze(op, axis)?)?;
-        Ok(record(op, data, &[x], |_| reshape_rule(*x.shape())))
-    }
-
-    /// Removes `axis`, whose extent must be 1.
-    ///
-    /// ```
-    /// use swath::prelude::*;
-    /// assert_eq!(tensor![[1.0, 2.0]].squeeze(0)?.dims(), [2]);
+    /// assert_eq!(tensor![1.0, 2.0].unsqueeze((0, -1))?.dims(), [1, 2, 1]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidShape`] if the extent is not 1.
-    pub fn squeeze(&self, axis: impl Into<Axis>) -> Result<Self> {
-        B::engine_squeeze(self, axis.into())
+    /// [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`]; [`Error::TooManyAxes`].
+    pub fn unsqueeze(&self, axes: impl Into<Axes>) -> Result<Self> {
+        B::engine_unsqueeze(self, axes.into())
     }
 
-    pub(crate) fn squeeze_body(x: &Tensor<B>, axis: Axis) -> Result<Self> {
+    pub(crate) fn unsqueeze_body(x: &Tensor<B>, axes: Axes) -> Result<Self> {
+        let op = "unsqueeze";
+        let mut axes = match axes.count() {
+            0 => return Ok(x.clone()),
+            count => axes.resolve_in(op, x.shape(), x.rank() + count)?,
+        };
+        axes.sort_unstable();
+        let mut axes = axes.into_iter();
+        let layout = axes.try_fold(*x.layout(), |layout, axis| layout.unsqueeze(op, axis))?;
+        let data = B::view(x.data(), layout)?;
+        Ok(record(op, data, &[x], |_| reshape_rule(*x.shape())))
+    }
+
+    /// Removes one or several axes, whose extents must be 1.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// assert_eq!(tensor![[1.0, 2.0]].squeeze(0)?.dims(), [2]);
+    /// assert_eq!(tensor![[[1.0], [2.0]]].squeeze([0, -1])?.dims(), [2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidShape`] if an extent is not 1; [`Error::AxisOutOfRange`]; [`Error::RepeatedAxis`].
+    pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Self> {
+        B::engine_squeeze(self, axes.into())
+    }
+
+    pub(crate) fn squeeze_body(x: &Tensor<B>, axes: Axes) -> Result<Self> {
         let op = "squeeze";
-        let axis = axis.resolve(op, x.shape())?;
-        let data = B::view(x.data(), x.layout().squeeze(op, axis)?)?;
+        let mut axes = axes.resolve(op, x.shape())?;
+        axes.iter().try_for_each(|&axis| x.layout().squeeze(op, axis).map(drop))?;
+        axes.sort_unstable();
+        let axes = axes.into_iter().rev();
+        let layout = axes.fold(*x.layout(), |layout, axis| layout.without_axis(axis));
+        let data = B::view(x.data(), layout)?;
         Ok(record(op, data, &[x], |_| reshape_rule(*x.shape())))
     }
 

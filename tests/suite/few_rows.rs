@@ -78,12 +78,13 @@ fn integers(dtype: DType, count: usize, seed: u64) -> Vec<i64> {
 #[test]
 fn integer_arithmetic_is_that_of_wider_integers() {
     type Op = (BinaryOp, fn(i128, i128) -> i128);
-    let ops: [Op; 6] = [
+    let ops: [Op; 7] = [
         (BinaryOp::Add, |a, b| a + b),
         (BinaryOp::Sub, |a, b| a - b),
         (BinaryOp::Mul, |a, b| a.wrapping_mul(b)),
         (BinaryOp::Div, |a, b| a / b),
         (BinaryOp::Rem, |a, b| a % b),
+        (BinaryOp::Remainder, |a, b| a.rem_euclid(b) + if b < 0 && a % b != 0 { b } else { 0 }),
         (BinaryOp::FloorDivide, |a, b| a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0)),
     ];
     for dtype in [DType::I32, DType::U32, DType::I64] {
@@ -131,7 +132,7 @@ fn integer_arithmetic_is_that_of_wider_integers() {
 #[test]
 fn quotients_without_a_value_are_errors_wherever_they_are() {
     for (dtype, low) in [(DType::I32, i32::MIN.into()), (DType::I64, i64::MIN)] {
-        for op in [BinaryOp::Div, BinaryOp::Rem, BinaryOp::FloorDivide] {
+        for op in BinaryOp::ALL.iter().copied().filter(|op| op.divides_integers()) {
             for at in [0, 1, 127, 128, 199] {
                 for (a, b) in [(5, 0), (low, -1), (low, 0)] {
                     let (mut x, mut y) = (vec![low; 200], vec![3; 200]);

@@ -4,14 +4,21 @@
 mod arithmetic;
 pub mod cases;
 pub mod check;
+pub mod composed;
 mod images;
+mod linear;
 mod movement;
+mod numbers;
 mod order;
 pub mod registry;
+mod sets;
+mod spectra;
+mod vision;
 
 use cases::{T, suite, uniform};
 use check::check;
-use registry::{COMPOSED, Kind, recorded_ops};
+use composed::COMPOSED;
+use registry::{Kind, recorded_ops};
 use swath::prelude::*;
 
 fn check_all(kinds: &[Kind]) {

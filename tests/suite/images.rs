@@ -15,7 +15,7 @@ fn wide<B: Backend>(x: &Tensor<B>) -> Vec<f64> {
 }
 
 /// Fails unless the tensors agree within `tolerance`, relative to the largest magnitude or 1.
-fn close<B: Backend>(what: &str, x: &Tensor<B>, expected: &T, tolerance: f64) {
+pub fn close<B: Backend>(what: &str, x: &Tensor<B>, expected: &T, tolerance: f64) {
     assert_eq!(x.shape(), expected.shape(), "{what}");
     let (x, expected) = (wide(x), wide(expected));
     let scale = expected.iter().fold(1.0f64, |scale, x| scale.max(x.abs()));

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::gradcheck::cases::{T, suite};
-use crate::gradcheck::registry::{COMPOSED, Kind, RecordedOp, recorded_ops};
+use crate::gradcheck::composed::COMPOSED;
+use crate::gradcheck::registry::{Kind, RecordedOp, recorded_ops};
 use crate::mutation::mutants::mutants;
 use swath::ops::{CompareOp, ReduceOp};
 use swath::prelude::*;
@@ -192,7 +193,10 @@ fn page() -> String {
     write!(
         page,
         "\n## Without a gradient\n\nComparisons give `Bool`: {}, of {}.\nA truth value times a \
-         number multiplies as 0 or 1 of the number's dtype.\n\nReductions: {}.\n",
+         number multiplies as 0 or 1 of the number's dtype.\n\nReductions: {}.\n\nOf integers: \
+         `bitwise_and`, `bitwise_or`, `bitwise_xor`, `bitwise_not` (of `Bool` too),\n\
+         `bitwise_left_shift`, `bitwise_right_shift`, `gcd`, `lcm`. Of all dtypes: `signbit`,\n\
+         `heaviside`, `view_as` (the same bits as another dtype).\n",
         names.join(", "),
         named(&dtypes),
         reductions.join(", "),

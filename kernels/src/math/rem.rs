@@ -55,6 +55,13 @@ impl RemConstants for f64 {
     }
 }
 
+/// The remainder of `a / b` rounded down, as Python's `%`: [`Rem`], and `b` added, with one rounding, where that
+/// is not zero and its sign is not that of `b`.
+///
+/// * `b` infinite gives `a` where the signs agree or `a` is zero, else `b`. The rest as for [`Rem`]: zeros have
+///   the sign of `a`.
+pub struct Remainder;
+
 /// The quotient `a / b` rounded down, as Python's `//`: computed from the exact remainder, so that it is
 /// the integer below the exact quotient, not below the rounded one.
 ///
@@ -101,6 +108,23 @@ impl<E: RemConstants> Map<E, 2> for Rem {
     }
 }
 
+/// True where a remainder is not zero and has not the sign of the divisor.
+#[inline(always)]
+fn is_apart<E: Float, S: Lanes<E>>(simd: S, rest: S::V, b: S::V) -> S::M {
+    let zero = simd.splat(E::ZERO);
+    (rest.lt(zero) & zero.lt(b)) | (zero.lt(rest) & b.lt(zero))
+}
+
+impl<E: RemConstants> Map<E, 2> for Remainder {
+    const VECTORS: [usize; 2] = [2, 2];
+
+    #[inline(always)]
+    fn apply<S: Lanes<E>>(simd: S, [a, b]: [S::V; 2]) -> S::V {
+        let rest = Rem::apply(simd, [a, b]);
+        (rest + b).select(is_apart(simd, rest, b), rest)
+    }
+}
+
 impl<E: RemConstants> Map<E, 2> for FloorDivide {
     const VECTORS: [usize; 2] = [2, 2];
 
@@ -109,7 +133,7 @@ impl<E: RemConstants> Map<E, 2> for FloorDivide {
         let (zero, quotient) = (simd.splat(E::ZERO), a / b);
         let rest = Rem::apply(simd, [a, b]);
         let truncated = ((a - rest) / b).round_ties_even();
-        let above = (rest.lt(zero) & zero.lt(b)) | (zero.lt(rest) & b.lt(zero));
+        let above = is_apart(simd, rest, b);
         let whole = (truncated - simd.splat(E::ONE)).select(above, truncated);
         let whole = copy_sign(simd, whole, quotient).select(whole.eq(zero), whole);
         quotient.select(b.eq(zero), whole)

@@ -243,6 +243,15 @@ pub fn minimum(a: f64, b: f64) -> f64 {
     }
 }
 
+/// The remainder with the sign of `b`, by comparing signs.
+pub fn remainder(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    match rest == 0.0 || rest.is_nan() || rest.is_sign_negative() == b.is_sign_negative() {
+        true => rest,
+        false => rest + b,
+    }
+}
+
 /// The integer below the quotient, from the remainder with the sign of `b`, in 106 bits.
 pub fn floor_divide(a: f64, b: f64) -> f64 {
     if b == 0.0 || a.is_nan() || b.is_nan() || a.is_infinite() {

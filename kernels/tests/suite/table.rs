@@ -100,8 +100,9 @@ impl Bounds {
 pub fn allowed(name: &str) -> f64 {
     match name {
         "neg" | "abs" | "sign" | "square" | "sqrt" | "recip" => 0.5,
-        "add" | "sub" | "mul" | "div" | "minimum" | "maximum" | "rem" | "leaky_relu" => 0.5,
-        "floor" | "ceil" | "round" | "trunc" | "relu" | "relu6" => 0.5,
+        "add" | "sub" | "mul" | "div" | "minimum" | "maximum" | "rem" | "remainder"
+        | "leaky_relu" => 0.5,
+        "floor" | "ceil" | "round" | "trunc" | "relu" | "relu6" | "pow_half" => 0.5,
         "exp" | "log" | "tanh" | "erf" => 0.7,
         "sin" | "cos" => 0.9,
         "floor_divide" | "xlogy" => 2.0,

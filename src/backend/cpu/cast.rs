@@ -7,6 +7,7 @@ use super::copy::{self, AsBits};
 use super::elementwise::with_sign_flipped;
 use super::tensor::{CpuTensor, Output};
 use super::walk::Walk;
+use super::working::for_float;
 use crate::backend::{Arg, TensorData, check_len};
 use crate::dtype::{DType, Element, HostData, Scalar, check_bools, for_dtype, swap_little_endian};
 use crate::error::{Error, Result};
@@ -104,6 +105,15 @@ pub(crate) fn map_elements<E: Element, R: Element>(
             *y = f(E::from_stored(*x)).to_stored();
         }
     })
+}
+
+/// Applies a function in `f64` to every element of a tensor of floats, and rounds once.
+pub(crate) fn map_f64(
+    op: &'static str,
+    x: &CpuTensor,
+    f: &(dyn Fn(f64) -> f64 + Sync),
+) -> Result<CpuTensor> {
+    for_float!(op, x, T => map_elements::<T, T>(op, x, |x| <T as Element>::from_f64(f(Element::to_f64(x)))))
 }
 
 /// Computes rows of a result from those of `x`, which are as long or one element that stands for all.

@@ -13,24 +13,29 @@
 //! back. `u64` has the bits of `i64` in sums and products; for the rest, the definition is called for each element.
 
 use std::array::from_fn;
+use std::mem::replace;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
 use swath_kernels::{
-    self as kernels, Arg as Run, Block, BlockArg, IntegerOp, Kernel, Place, Stored, integer_map,
+    self as kernels, Arg as Run, Block, BlockArg, Function, IntegerOp, Kernel, Place, Stored,
+    integer_map, math,
 };
 
 use super::cast::{cast, is_narrow, ordered_arg};
 use super::copy::AsBits;
-use super::table::{binary_integer, binary_kernel, ternary_kernel, unary_integer, unary_kernel};
+use super::table::{
+    binary_integer, binary_kernel, integer_function, ternary_kernel, unary_integer, unary_kernel,
+    unsigned_function,
+};
 use super::tensor::{CpuTensor, Output};
 use super::walk::{Fetch, Operand, Walk, write_chunks};
 use crate::backend::{Arg, TensorData, check_arithmetic, common};
-use crate::dtype::{DType, Element};
+use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::ops::{BinaryOp, IntegerFn, TernaryOp, UnaryOp};
 use crate::runtime::parallel::{self, Cost};
 use crate::shape::Shape;
 
@@ -176,12 +181,50 @@ pub(super) fn binary(op: BinaryOp, mut operands: [Arg<'_, CpuTensor>; 2]) -> Res
         (DType::I32 | DType::U32, None) if has_formula => {
             task.wide_integers(&|[a, b], y| note(binary_integer(op, a, b, y)))?
         }
+        _ if op == BinaryOp::Pow => return power(task),
         _ => return task.floats(binary_kernel(op)),
     };
     match failed.load(Relaxed) {
         true => Err(Error::IntegerDivision { op: op.name(), shape: *out.shape() }),
         false => Ok(out),
     }
+}
+
+/// A function of two integers without a kernel.
+pub(crate) fn integers(f: IntegerFn, mut operands: [Arg<'_, CpuTensor>; 2]) -> Result<CpuTensor> {
+    let task = Task::new(f.name(), &mut operands)?;
+    match task.dtype {
+        DType::I64 => task.integers::<i64>(&|[a, b], y| integer_function(f, a, b, y)),
+        DType::U64 => task.long_words(&|[a, b], y| unsigned_function(f, a, b, y)),
+        DType::I32 | DType::U32 => task.wide_integers(&|[a, b], y| integer_function(f, a, b, y)),
+        DType::U8 | DType::Bool => task.integers::<u8>(&|[a, b], y| integer_function(f, a, b, y)),
+        dtype if is_narrow(dtype) => {
+            let [a, b] = task.operands.each_ref().map(|x| ordered_arg(x, dtype));
+            cast(&integers(f, [a?, b?])?, dtype)
+        }
+        _ => task.unsupported(),
+    }
+}
+
+/// A power, to a small number by a product or a root.
+fn power(task: Task<'_, '_, 2>) -> Result<CpuTensor> {
+    let (op, dtype) = (task.op, task.dtype);
+    let general = binary_kernel(BinaryOp::Pow);
+    let [_, Arg::Scalar(exponent)] = &*task.operands else { return task.floats(general) };
+    let exponent = exponent.rounded(dtype).to_f64();
+    let kernel = match exponent {
+        2.0 => math::Square::KERNEL,
+        3.0 => math::Pow3::KERNEL,
+        4.0 => math::Pow4::KERNEL,
+        -1.0 => math::Recip::KERNEL,
+        -2.0 => math::PowMinus2::KERNEL,
+        0.5 => math::PowHalf::KERNEL,
+        -0.5 => math::PowMinusHalf::KERNEL,
+        1.0 => return task.floats(math::Mul::KERNEL),
+        _ => return task.floats(general),
+    };
+    let base = replace(&mut task.operands[0], Arg::Scalar(Scalar::Int(0)));
+    Task { op, operands: &mut [base], dtype }.floats(kernel)
 }
 
 /// The kernel of an op on integers.
@@ -192,6 +235,7 @@ fn arithmetic(op: BinaryOp) -> Option<IntegerOp> {
         BinaryOp::Mul => IntegerOp::Mul,
         BinaryOp::Div => IntegerOp::Div,
         BinaryOp::Rem => IntegerOp::Rem,
+        BinaryOp::Remainder => IntegerOp::Remainder,
         BinaryOp::FloorDivide => IntegerOp::FloorDivide,
         _ => return None,
     })

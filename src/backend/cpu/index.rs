@@ -18,6 +18,7 @@ use super::written::Written;
 use crate::backend::{TensorData, check_arithmetic, check_dtype, check_indices, check_same_shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::ops::BinaryOp;
 use crate::runtime::memory::Buffer;
 use crate::runtime::parallel::{self, Band, Cost, for_each_band, for_each_part_mut};
 use crate::shape::Shape;
@@ -254,6 +255,85 @@ fn scatter_elements<T: Pod + Send + Sync>(
         true => check_range(op, x, axis, values),
         false => Ok(()),
     }
+}
+
+/// Reduces the elements of the source, one after the other, with those of `x` at the indices, by [`BinaryOp::Maximum`],
+/// `Minimum` or `Mul`. 16-bit floats are computed in `f32`, integers with 64 bits.
+pub(crate) fn scatter_with(
+    op: &'static str,
+    by: BinaryOp,
+    x: &CpuTensor,
+    axis: usize,
+    index: &CpuTensor,
+    source: &CpuTensor,
+) -> Result<CpuTensor> {
+    check_dtype(op, x, source.dtype())?;
+    check_same_shape(op, index, source)?;
+    let selection = select(op, x, axis, index)?;
+    let wide = match x.dtype() {
+        dtype if dtype.is_float() => dtype.at_least_f32(),
+        DType::U64 => DType::U64,
+        _ => DType::I64,
+    };
+    let source = copy::contiguous(op, &cast(source, wide)?)?;
+    let mut out = copy::copied(op, &cast(x, wide)?)?;
+    macro_rules! combine {
+        ($T:ty, $is_nan:expr, $times:expr) => {{
+            let y = out.elements::<$T>();
+            let on = (x, axis, index, &selection);
+            match by {
+                BinaryOp::Maximum => {
+                    combine(
+                        op,
+                        on,
+                        source.run(),
+                        y,
+                        |a: $T, b| if b > a || $is_nan(b) { b } else { a },
+                    )?;
+                }
+                BinaryOp::Minimum => {
+                    combine(
+                        op,
+                        on,
+                        source.run(),
+                        y,
+                        |a: $T, b| if b < a || $is_nan(b) { b } else { a },
+                    )?;
+                }
+                _ => combine(op, on, source.run(), y, $times)?,
+            }
+        }};
+    }
+    match wide {
+        _ if source.numel() == 0 => {}
+        DType::F32 => combine!(f32, f32::is_nan, |a, b| a * b),
+        DType::F64 => combine!(f64, f64::is_nan, |a, b| a * b),
+        DType::U64 => combine!(u64, |_| false, u64::wrapping_mul),
+        _ => combine!(i64, |_| false, i64::wrapping_mul),
+    }
+    cast(&out.finish(), x.dtype())
+}
+
+fn combine<T: Pod + Send + Sync>(
+    op: &'static str,
+    (x, axis, index, Selection { values, rows }): (&CpuTensor, usize, &CpuTensor, &Selection<'_>),
+    source: &[T],
+    y: &mut [T],
+    combine: impl Fn(T, T) -> T + Copy + Sync,
+) -> Result<()> {
+    let Some(Rows { below, .. }) = *rows else {
+        return scatter_elements(op, x, axis, index, values, (source, y), combine);
+    };
+    let extent = x.shape().dim(axis);
+    for (y, source) in
+        y.chunks_exact_mut(extent * below).zip(source.chunks_exact(values.len() * below))
+    {
+        for (&target, source) in values.iter().zip(source.chunks_exact(below)) {
+            let y = &mut y[target as usize * below..][..below];
+            y.iter_mut().zip(source).for_each(|(y, &new)| *y = combine(*y, new));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn scatter(

@@ -4,7 +4,9 @@
 use swath_kernels::{Arg as Run, Function, Kernel, math};
 
 use crate::dtype::Element;
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp, binary_ops, ternary_ops, unary_ops};
+use crate::ops::{
+    BinaryOp, IntegerFn, TernaryOp, UnaryOp, binary_ops, integer_functions, ternary_ops, unary_ops,
+};
 
 macro_rules! unary_kernels {
     ($({
@@ -81,6 +83,34 @@ macro_rules! ternary_kernels {
     };
 }
 ternary_ops!(ternary_kernels);
+
+macro_rules! integer_loops {
+    ($({
+        $(#[$doc:meta])*
+        $method:ident, $Variant:ident; ($a:ident, $b:ident) => $value:expr;
+        $($rest:tt)*
+    })*) => {
+        /// Runs a function of two integers.
+        pub(super) fn integer_function<T: Element>(f: IntegerFn, a: Run<T>, b: Run<T>, y: &mut [T]) {
+            match f {
+                $(IntegerFn::$Variant => _ = map2(a, b, y, |$a: i64, $b: i64| Some($value)),)*
+            }
+        }
+
+        /// The same on the bits of `U64`.
+        #[allow(unused_comparisons, reason = "formulas of signed integers, too")]
+        pub(super) fn unsigned_function(f: IntegerFn, a: Run<i64>, b: Run<i64>, y: &mut [i64]) {
+            match f {
+                $(IntegerFn::$Variant => _ = map2(a, b, y, |a, b| {
+                    let ($a, $b) = (a.cast_unsigned(), b.cast_unsigned());
+                    let value: u64 = $value;
+                    Some(value.cast_signed())
+                }),)*
+            }
+        }
+    };
+}
+integer_functions!(integer_loops);
 
 fn map1<T: Element>(x: Run<T>, y: &mut [T], f: impl Fn(i64) -> i64) {
     let value = |x: T| T::from_i64(f(x.to_i64()));

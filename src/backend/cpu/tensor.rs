@@ -178,6 +178,12 @@ impl CpuTensor {
         CpuTensor(Shared::new(View { layout, dtype, memory }))
     }
 
+    /// The same bits as elements of another dtype of the same width.
+    pub(crate) fn with_dtype(&self, dtype: DType) -> CpuTensor {
+        let (layout, memory) = (*self.layout(), Memory::Of(self.owner().clone()));
+        CpuTensor(Shared::new(View { layout, dtype, memory }))
+    }
+
     pub(super) fn is_contiguous(&self) -> bool {
         !matches!(self.0.memory, Memory::Of(_)) || self.layout().is_contiguous()
     }
@@ -252,9 +258,11 @@ impl Output {
         let Arg::Owned(x) = replace(x, Arg::Scalar(Scalar::Int(0))) else { return None };
         let Memory::Of(owner) = &x.0.memory else { return Some(Output::of(x)) };
         let mut owner = owner.clone();
-        let shape = *x.shape();
+        let (shape, dtype) = (*x.shape(), x.dtype());
         drop(x);
-        owner.0.get_mut().expect("checked to be unique").layout.set_contiguous(&shape);
+        let view = owner.0.get_mut().expect("checked to be unique");
+        view.layout.set_contiguous(&shape);
+        view.dtype = dtype;
         Some(Output::of(owner))
     }
 

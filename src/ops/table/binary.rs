@@ -133,7 +133,8 @@ macro_rules! binary {
                 };
             }
             {
-                /// Remainder of truncated division, as Rust's `%`: exact, with the sign of `a`. For
+                /// Remainder of truncated division, as Rust's `%` and `fmod` (that of Python's `%` is
+                /// `remainder`): exact, with the sign of `a`. For
                 /// integers, division by zero and overflow of the quotient are errors.
                 rem, Rem;
                 value: |a, b| a % b;
@@ -143,10 +144,25 @@ macro_rules! binary {
                 gradient_b: (g, a, b, y) => g.mul(y.sub(a)?.div(b)?);
             }
             {
+                /// Remainder of `floor_divide`, as Python's `%`: `rem` where that has the
+                /// sign of `b` or is 0, else `rem + b`, rounded once; so `a = b · floor_divide + remainder`. A
+                /// zero has the sign of `a`, as in PyTorch. For an infinite `b` it is `a`, or `b` where the
+                /// signs differ (`-1 % ∞` is ∞, and `floor_divide` -1). For integers, division by zero and
+                /// overflow of the quotient are errors.
+                remainder, Remainder;
+                value: |a, b| crate::ops::remainder(a, b);
+                integer: (|a, b| {
+                    let moved = |r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r };
+                    a.checked_rem(b).map(moved)
+                });
+                domain: -2.8, -2.6; 0.6, 0.63;
+                gradient_a: (g) => g.same();
+                gradient_b: (g, a, b) => g.mul(a.floor_divide(b)?)?.neg();
+            }
+            {
                 /// Quotient rounded down, as Python's `//`: the largest integer that is not above the exact
-                /// quotient. It goes with the remainder that has the sign of `b`, `a - b ·
-                /// floor_divide(a, b)`; `rem`, which has the sign of `a`, goes with the
-                /// truncated quotient. Of floats it is that integer while it is below 2^22 (`f64`: 2^51),
+                /// quotient. It goes with `remainder`, which has the sign of `b`; `rem`, which has the sign of
+                /// `a`, goes with the truncated quotient. Of floats it is that integer while it is below 2^22 (`f64`: 2^51),
                 /// and within 2 floats of it beyond. Floats divided by 0 give `a / b`. For integers, division by zero
                 /// and overflow of the quotient are errors.
                 floor_divide, FloorDivide;

@@ -36,7 +36,7 @@ const ADDED_PIXELS: usize = 16;
 const ADDED_ELEMENTS: usize = 512;
 
 macro_rules! adaptive_poolings {
-    ($($avg:ident $max:ident $size:ident: $Size:ty => $extents:expr, $shape:literal $n:literal $value:literal;)*) => {
+    ($($avg:ident $max:ident $max_positions:ident $size:ident: $Size:ty => $extents:expr, $shape:literal $n:literal $value:literal;)*) => {
         /// # Pooling to a given size
         impl<B: Backend> Tensor<B> {
             $(
@@ -55,7 +55,7 @@ macro_rules! adaptive_poolings {
                 /// [`Error::InvalidShape`] for other axes; [`Error::InvalidArgument`] for images or a size
                 /// without a pixel; [`Error::UnsupportedDType`] for integers.
                 pub fn $avg(&self, $size: $Size) -> Result<Self> {
-                    B::engine_adaptive_pool(stringify!($avg), self, &$extents, false)
+                    Ok(B::engine_adaptive_pool(stringify!($avg), self, &$extents, false, false)?.0)
                 }
 
                 #[doc = concat!("Max pooling of images `", $shape, "`: the largest pixel of each window, NaN if the \
@@ -69,7 +69,23 @@ macro_rules! adaptive_poolings {
                 /// # Errors
                 #[doc = concat!("Those of [`", stringify!($avg), "`](Tensor::", stringify!($avg), ").")]
                 pub fn $max(&self, $size: $Size) -> Result<Self> {
-                    B::engine_adaptive_pool(stringify!($max), self, &$extents, true)
+                    Ok(B::engine_adaptive_pool(stringify!($max), self, &$extents, true, false)?.0)
+                }
+
+                #[doc = concat!("[`", stringify!($max), "`](Tensor::", stringify!($max), ") and the positions of \
+                    the largest pixels in their channel of an image, of dtype `I64`.")]
+                ///
+                #[doc = concat!("```\nuse swath::cpu::prelude::*;\n\
+                    let x = Tensor::ones([5; 2 + ", $n, "], DType::F32)?;\nlet (_, at) = x.", stringify!($max_positions), "(", $value, ")?;\n\
+                    assert_eq!(at.dtype(), DType::I64);\n# Ok::<(), Error>(())\n```")]
+                ///
+                /// # Errors
+                #[doc = concat!("Those of [`", stringify!($avg), "`](Tensor::", stringify!($avg), ").")]
+                pub fn $max_positions(&self, $size: $Size) -> Result<(Self, Self)> {
+                    let op = stringify!($max_positions);
+                    let (y, positions) = B::engine_adaptive_pool(op, self, &$extents, true, true)?;
+                    let missing = || Error::Unsupported { op, backend: B::NAME };
+                    Ok((y, positions.ok_or_else(missing)?))
                 }
             )*
         }
@@ -77,8 +93,8 @@ macro_rules! adaptive_poolings {
 }
 
 adaptive_poolings! {
-    adaptive_avg_pool1d adaptive_max_pool1d length: usize => [length], "[n, c, l]" 1 "2";
-    adaptive_avg_pool2d adaptive_max_pool2d size: [usize; 2] => size, "[n, c, h, w]" 2 "[2, 2]";
+    adaptive_avg_pool1d adaptive_max_pool1d adaptive_max_pool1d_with_positions length: usize => [length], "[n, c, l]" 1 "2";
+    adaptive_avg_pool2d adaptive_max_pool2d adaptive_max_pool2d_with_positions size: [usize; 2] => size, "[n, c, h, w]" 2 "[2, 2]";
 }
 
 /// Returns the pixels of window `i` of `count` along an axis.
@@ -103,7 +119,8 @@ impl<B: Backend> Tensor<B> {
         x: &Tensor<B>,
         size: &[usize],
         is_max: bool,
-    ) -> Result<Self> {
+        with_positions: bool,
+    ) -> Result<(Self, Option<Self>)> {
         check_image_axes(op, x, size.len())?;
         x.check_float(op)?;
         let image = &x.dims()[2..];
@@ -115,14 +132,17 @@ impl<B: Backend> Tensor<B> {
         shape.validate(op)?;
         let image_axes: AxisSet = (2..x.rank()).collect();
         if x.numel() == 0 {
-            return x.sum(Some(&image_axes), true)?.broadcast_to(shape);
+            let y = x.sum(Some(&image_axes), true)?.broadcast_to(shape)?;
+            return Ok((y, Some(Tensor::zeros(shape, DType::I64)?)));
         }
         if size.iter().all(|&count| count == 1) {
             if is_max {
                 let pixels = x.flatten(2, -1)?;
-                return pixels.gather(2, &pixels.argmax(2, true)?)?.reshape(shape);
+                let positions = pixels.argmax(2, true)?;
+                let y = pixels.gather(2, &positions)?.reshape(shape)?;
+                return Ok((y, Some(positions.reshape(shape)?)));
             }
-            return x.mean(Some(&image_axes), true);
+            return Ok((x.mean(Some(&image_axes), true)?, None));
         }
         let axes = (2..x.rank()).zip(size).filter(|&(axis, &count)| x.dims()[axis] != count);
         if !is_max {
@@ -130,7 +150,7 @@ impl<B: Backend> Tensor<B> {
             for (axis, &count) in axes {
                 y = y.window_means(op, axis, [y.dims()[axis], count], false)?;
             }
-            return y.to_dtype(x.dtype());
+            return Ok((y.to_dtype(x.dtype())?, None));
         }
         if image.iter().zip(size).all(|(extent, count)| extent % count == 0) {
             let axes: Vec<Sliding> = image
@@ -142,14 +162,21 @@ impl<B: Backend> Tensor<B> {
                 })
                 .collect();
             let geometry = geometry(op, three_axes(&axes))?;
-            return Ok(B::engine_max_pool(x, geometry, false)?.0);
+            return B::engine_max_pool(x, geometry, with_positions);
         }
-        let mut y = x.clone();
+        let (mut y, mut positions) = (x.clone(), None);
+        if with_positions {
+            let pixels = image.iter().product::<usize>();
+            let numbers = Tensor::arange_as(0.0, pixels as f64, 1.0, DType::I64)?;
+            positions = Some(numbers.reshape(Shape::new(image))?.broadcast_to(x.shape())?);
+        }
         for (axis, &count) in axes.rev() {
             let windows = [y.dims()[axis], count];
-            y = y.largest_along(op, axis, windows, longest(windows))?;
+            let largest = y.largest_along(op, axis, windows, longest(windows))?;
+            y = y.gather(axis, &largest)?;
+            positions = positions.map(|at: Self| at.gather(axis, &largest)).transpose()?;
         }
-        Ok(y)
+        Ok((y, positions))
     }
 
     /// Computes the means of windows along an axis, or with `is_gradient` the gradient of the pixels.
@@ -225,7 +252,7 @@ impl<B: Backend> Tensor<B> {
             .try_fold(first, |sum, pixel| sum.add(self.narrow(axis, pixel, count)?))
     }
 
-    /// Selects the first largest pixel of each window along an axis. Windows have at most `longest` pixels.
+    /// Returns the index of the first largest pixel of each window along an axis. Windows have at most `longest` pixels.
     fn largest_along(
         &self,
         op: &'static str,
@@ -245,6 +272,6 @@ impl<B: Backend> Tensor<B> {
             pixels.reshape(split.chain(dims[axis + 1..].iter().copied()).collect::<Shape>())?;
         let starts = self
             .along(op, axis, count, DType::I64, |i| Scalar::Int(window(i, windows).start as i64))?;
-        self.gather(axis, &pixels.argmax(axis + 1, false)?.add(&starts)?)
+        pixels.argmax(axis + 1, false)?.add(&starts)
     }
 }

@@ -12,6 +12,7 @@
 mod checks;
 mod composite;
 mod options;
+mod slices;
 
 use smallvec::SmallVec;
 
@@ -31,6 +32,7 @@ use checks::{check_bias, check_channels, check_images};
 pub(super) use checks::{padded_extent, too_long};
 use composite::{composite, transpose_composite, weight_composite, without_elements};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding};
+pub use slices::ConvSlices;
 
 macro_rules! convolutions {
     ($($(#[$doc:meta])* $method:ident $method_activation:ident $n:literal;)*) => {
@@ -44,7 +46,7 @@ macro_rules! convolutions {
                     bias: Option<&Tensor<B>>,
                     options: ConvOptions<$n>,
                 ) -> Result<Self> {
-                    self.conv(stringify!($method), weight, bias, options, None)
+                    self.conv_axes(stringify!($method), weight, bias, options, None)
                 }
 
                 #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") and a \
@@ -65,7 +67,7 @@ macro_rules! convolutions {
                     options: ConvOptions<$n>,
                     activation: Activation,
                 ) -> Result<Self> {
-                    self.conv(stringify!($method_activation), weight, bias, options, Some(activation))
+                    self.conv_axes(stringify!($method_activation), weight, bias, options, Some(activation))
                 }
             )*
         }
@@ -145,7 +147,7 @@ macro_rules! transposed_convolutions {
                     bias: Option<&Tensor<B>>,
                     options: ConvTransposeOptions<$n>,
                 ) -> Result<Self> {
-                    self.conv_transpose(stringify!($method), weight, bias, options)
+                    self.conv_transpose_axes(stringify!($method), weight, bias, options)
                 }
             )*
         }
@@ -205,7 +207,7 @@ transposed_convolutions! {
 }
 
 impl<B: Backend> Tensor<B> {
-    fn conv<const N: usize>(
+    fn conv_axes<const N: usize>(
         &self,
         op: &'static str,
         weight: &Tensor<B>,
@@ -275,7 +277,7 @@ impl<B: Backend> Tensor<B> {
         }
     }
 
-    fn conv_transpose<const N: usize>(
+    fn conv_transpose_axes<const N: usize>(
         &self,
         op: &'static str,
         weight: &Tensor<B>,

@@ -40,6 +40,32 @@ impl<B: Backend> Tensor<B> {
         B::engine_layer_norm(self, weight, bias, eps)
     }
 
+    /// [`layer_norm`](Tensor::layer_norm) with the mean and `1 / √(variance + eps)` of each row, `[…, 1]`, in `F32` for
+    /// 16-bit floats. All three have gradients. ONNX's `LayerNormalization`, PyTorch's `native_layer_norm`.
+    ///
+    /// ```
+    /// use swath::prelude::*;
+    /// let (y, mean, scale) = tensor![[1.0, 5.0]].layer_norm_with_statistics(None, None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// assert_eq!((mean.item::<f32>()?, scale.item::<f32>()?), (3.0, 0.5));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`layer_norm`](Tensor::layer_norm).
+    pub fn layer_norm_with_statistics(
+        &self,
+        weight: Option<&Tensor<B>>,
+        bias: Option<&Tensor<B>>,
+        eps: f64,
+    ) -> Result<(Self, Self, Self)> {
+        let op = "layer_norm_with_statistics";
+        let y = self.layer_norm(weight, bias, eps).map_err(|error| error.named(op))?;
+        let x = self.widened()?;
+        let variance = x.variance_axis(-1, true, 0)?;
+        Ok((y, x.mean_axis(-1, true)?, variance.add_scalar(eps)?.rsqrt()?))
+    }
+
     pub(crate) fn layer_norm_body(
         x: &Tensor<B>,
         weight: Option<&Tensor<B>>,

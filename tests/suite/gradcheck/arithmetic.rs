@@ -26,6 +26,11 @@ pub fn arithmetic(op: &str, s: &mut Suite) {
                 xs[0].cross_entropy(&targets, options)
             });
         }
-        _ => {}
+        _ => {
+            super::numbers::numbers(op, s);
+            super::sets::sets(op, s);
+            super::linear::linear(op, s);
+            super::spectra::spectra(op, s);
+        }
     }
 }

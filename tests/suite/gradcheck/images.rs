@@ -5,7 +5,7 @@ use swath::prelude::*;
 use swath::{ConvOptions, ConvTransposeOptions, Padding, PoolOptions};
 
 use super::cases::{ALL, DENSE, Suite, T};
-use super::movement::movement;
+use super::vision::vision;
 
 /// Extents and options of windows of images `[3, 4]`, and their number along each axis.
 fn windows() -> [([usize; 2], ConvOptions<2>, [usize; 2]); 3] {
@@ -157,6 +157,6 @@ pub fn images(op: &str, s: &mut Suite) {
             };
             s.add("of a convolution", &[&[2, 2, 4], &[2, 2, 3]], &ALL, f);
         }
-        _ => movement(op, s),
+        _ => vision(op, s),
     }
 }

@@ -193,6 +193,28 @@ const PARAMETRIC: &[Entry] = &[
         &[("a", "g σ(a - b)"), ("b", "g σ(b - a)")],
     ),
     (
+        "logaddexp2",
+        "`log2(2^a + 2^b)`, without overflow.",
+        &[("a", "g σ((a - b) ln 2)"), ("b", "g σ((b - a) ln 2)")],
+    ),
+    ("erfinv", "Inverse of the error function.", &[("x", "g √π/2 e^(y²)")]),
+    ("lgamma", "`ln |Γ(x)|`.", &[("x", "g digamma(x)")]),
+    ("digamma", "Derivative of `lgamma`.", &[("x", "g polygamma(1, x)")]),
+    ("polygamma", "Derivative of order n of `digamma`.", &[("x", "g polygamma(n + 1, x)")]),
+    ("i0", "Modified Bessel function of order 0.", &[("x", "g i1(x)")]),
+    ("i0e", "`e^-|x| i0(x)`.", &[("x", "g (i1e(x) - sign(x) y)")]),
+    ("i1", "Modified Bessel function of order 1.", &[("x", "g (i0(x) - y/x)")]),
+    ("i1e", "`e^-|x| i1(x)`.", &[("x", "g ((i0e(x) + I₂(x) e^-|x|)/2 - sign(x) y)")]),
+    ("sinc", "`sin πx / πx`; 1 at 0.", &[("x", "g (cos πx - y) / x")]),
+    ("frexp", "Mantissa and exponent, `m 2^e`.", &[("x", "g / 2^e, of the mantissa")]),
+    ("ldexp", "`x 2^e`, rounded once.", &[("x", "g 2^e"), ("e", "g y ln 2")]),
+    (
+        "copysign",
+        "The magnitude of a with the sign of b, whose gradient is 0.",
+        &[("a", "±g by the signs of a and y, 0 where a is 0")],
+    ),
+    ("logit", "`ln(x / (1 - x))`, of x clamped by `eps`.", &[("x", "g / (x (1 - x))")]),
+    (
         "where_cond",
         "a where the mask is not 0, else b.",
         &[("a", "g where chosen, else 0"), ("b", "g where chosen, else 0")],
@@ -271,6 +293,15 @@ const PARAMETRIC: &[Entry] = &[
     ),
     ("roll", "Elements moved along axes, from one end to the other.", &[("x", "g moved back")]),
     (
+        "scatter_reduce",
+        "x with elements at indices along an axis reduced with those of `source` to the largest or smallest; also \
+         `index_reduce`. Sums, means and products are made of `scatter_add`, `scatter`, `gather`, `mul`, `where_cond`.",
+        &[
+            ("x", "g where x equals the result, split among ties"),
+            ("source", "g at the indices where it equals the result, split among ties"),
+        ],
+    ),
+    (
         "reshape",
         "The same elements in another shape; also `flatten`.",
         &[("x", "g in the shape of x")],
@@ -292,142 +323,27 @@ const PARAMETRIC: &[Entry] = &[
     ("expand", "As `broadcast_to`.", &[("x", "g, summed over what was repeated")]),
     ("sum_to", "Summed over what `broadcast_to` would repeat.", &[("x", "g, repeated")]),
     ("contiguous", "The same elements without gaps.", &[("x", "g")]),
+    (
+        "fft",
+        "`s Σ x[j] e^(-2πi jk/n)` of complex numbers, along axes.",
+        &[("x", "`ifft` of g with the same s")],
+    ),
+    (
+        "ifft",
+        "`s Σ x[k] e^(2πi jk/n)` of complex numbers, along axes.",
+        &[("x", "`fft` of g with the same s")],
+    ),
+    (
+        "rfft",
+        "The first n/2 + 1 numbers of `fft` of real ones.",
+        &[("x", "`irfft` of g with the same s, with half of those that stand for two of n")],
+    ),
+    (
+        "irfft",
+        "Real numbers by `ifft` of n/2 + 1, completed by conjugates.",
+        &[("x", "`rfft` of g with the same s, doubled where a number stands for two of n")],
+    ),
     ("to_dtype", "Converted to another dtype.", &[("x", "g, converted back")]),
-];
-
-/// A method without an op of its own, whose derivative is that of what it is made of.
-pub struct Composed {
-    pub name: &'static str,
-    /// What it computes.
-    pub formula: &'static str,
-    /// The recorded ops that it is made of.
-    pub ops: &'static str,
-}
-
-/// Methods made of recorded ops.
-pub const COMPOSED: &[Composed] = &[
-    Composed {
-        name: "clamp_min",
-        formula: "`clamp` with one bound; also `clamp_max`.",
-        ops: "`clamp`; of integers `maximum`, `minimum`",
-    },
-    Composed {
-        name: "nan_to_num",
-        formula: "Other numbers for NaN and infinities.",
-        ops: "`where_cond`",
-    },
-    Composed {
-        name: "softplus_with",
-        formula: "`ln(1 + e^(beta x)) / beta`; x above a threshold.",
-        ops: "`mul`, `softplus`, `div`, `where_cond`",
-    },
-    Composed {
-        name: "nll",
-        formula: "`-x[target]` of each row, and `cross_entropy` with weights of classes or probabilities as \
-                  targets.",
-        ops: "`log_softmax`, `gather`, `index_select`, `mul`, `where_cond`, `mean`, `sum`",
-    },
-    Composed {
-        name: "im2col",
-        formula: "Windows of images as columns.",
-        ops: "`pad`, `narrow`, `unfold`, `slice`, `permute`, `reshape`",
-    },
-    Composed {
-        name: "col2im",
-        formula: "Columns added up to images: the adjoint of `im2col`.",
-        ops: "the rules of those",
-    },
-    Composed {
-        name: "stack",
-        formula: "Tensors joined along a new axis.",
-        ops: "`unsqueeze`, `cat`",
-    },
-    Composed {
-        name: "split",
-        formula: "An axis cut into parts: `split`, `chunk`, `unbind`.",
-        ops: "`narrow`, `squeeze`",
-    },
-    Composed {
-        name: "repeat",
-        formula: "Axes repeated as a whole: `repeat`, `tile`.",
-        ops: "`reshape`, `broadcast_to`",
-    },
-    Composed { name: "movedim", formula: "Axes moved to other places.", ops: "`permute`" },
-    Composed {
-        name: "tril",
-        formula: "Matrices, 0 above or below a diagonal: `tril`, `triu`.",
-        ops: "`where_cond`",
-    },
-    Composed {
-        name: "diag",
-        formula: "A matrix of its diagonal, or the diagonal of matrices.",
-        ops: "`cat`, `reshape`, `pad`, or `narrow`, `diagonal`",
-    },
-    Composed {
-        name: "meshgrid",
-        formula: "Vectors as the axes of a grid: `meshgrid`, `meshgrid_xy`.",
-        ops: "`reshape`, `broadcast_to`",
-    },
-    Composed {
-        name: "index",
-        formula: "Elements at indices of several axes.",
-        ops: "`permute`, `reshape`, `index_select`",
-    },
-    Composed {
-        name: "index_put",
-        formula: "x with elements at indices of several axes replaced.",
-        ops: "`permute`, `reshape`, `scatter`",
-    },
-    Composed {
-        name: "masked_select",
-        formula: "Elements where a mask is not 0, as a vector.",
-        ops: "`reshape`, `index_select`",
-    },
-    Composed {
-        name: "masked_scatter",
-        formula: "x with the elements where a mask is not 0 replaced.",
-        ops: "`reshape`, `scatter`",
-    },
-    Composed {
-        name: "interpolate",
-        formula: "Images resized, by weighted sums of the nearest 1, 2 or 4 pixels along each axis.",
-        ops: "`index_select`, `mul_add`",
-    },
-    Composed {
-        name: "adaptive_max_pool",
-        formula: "Largest pixels of a given number of windows: `adaptive_max_pool1d`, `adaptive_max_pool2d`.",
-        ops: "`max_pool`, or `gather`",
-    },
-    Composed {
-        name: "median",
-        formula: "Middle one of the sorted elements along an axis, the lower of two.",
-        ops: "`gather`",
-    },
-    Composed {
-        name: "quantile",
-        formula: "Element at a fraction of the sorted elements along an axis, interpolated; several of them: `quantiles`.",
-        ops: "`gather`, `lerp`",
-    },
-    Composed {
-        name: "unique",
-        formula: "Distinct elements in order, the number of each element among them, and their counts.",
-        ops: "`index_select`",
-    },
-    Composed {
-        name: "bincount_weighted",
-        formula: "Sums of the weights of equal integers; `bincount` counts them.",
-        ops: "`scatter_add`",
-    },
-    Composed {
-        name: "group_norm",
-        formula: "Groups of channels of each image, normalized, then channels scaled and shifted.",
-        ops: "`layer_norm`, `mul_add`",
-    },
-    Composed {
-        name: "instance_norm",
-        formula: "`group_norm` with a group for each channel.",
-        ops: "`layer_norm`, `mul_add`",
-    },
 ];
 
 /// Every op that the engine records.

@@ -25,24 +25,26 @@ fn is_main() -> bool {
     MAIN.compare_exchange(0, mark, SeqCst, SeqCst).is_ok() || MAIN.load(SeqCst) == mark
 }
 
-fn count(bytes: usize) {
+/// Counts an allocation, which may have failed, and returns its block.
+fn counted(block: *mut u8, bytes: usize) -> *mut u8 {
     CALLS.fetch_add(usize::from(!is_main()), SeqCst);
-    let live = LIVE.fetch_add(bytes, SeqCst) + bytes;
-    PEAK.fetch_max(live, SeqCst);
+    if !block.is_null() {
+        let live = LIVE.fetch_add(bytes, SeqCst) + bytes;
+        PEAK.fetch_max(live, SeqCst);
+    }
+    block
 }
 
 // SAFETY: every method passes its arguments to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
         // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
+        counted(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
         // SAFETY: as the caller promised.
-        unsafe { System.alloc_zeroed(layout) }
+        counted(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -52,11 +54,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // The old and the new block may exist at the same time.
-        count(size);
-        LIVE.fetch_sub(layout.size(), SeqCst);
         // SAFETY: as the caller promised.
-        unsafe { System.realloc(block, layout, size) }
+        let new = counted(unsafe { System.realloc(block, layout, size) }, size);
+        // The old and the new block may have existed at the same time.
+        if !new.is_null() {
+            LIVE.fetch_sub(layout.size(), SeqCst);
+        }
+        new
     }
 }
 

@@ -31,6 +31,11 @@ impl Vectors {
         self.0.get(name).unwrap_or_else(|| panic!("no vector {name}"))
     }
 
+    /// The names of all vectors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// An input, converted to the dtype.
     pub fn input(&self, name: &str, dtype: DType) -> T {
         self.get(name).to_dtype(dtype).unwrap()

@@ -27,6 +27,12 @@ macro_rules! narrowed {
     };
 }
 
+/// The exact remainder of `f32`, moved by the divisor in one rounding.
+fn narrowed_remainder(a: f32, b: f32) -> f32 {
+    let rest = a % b;
+    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+}
+
 functions2! {
     add Add narrowed!(|a, b| a + b), |a, b| a + b, |a, b| b + a, [], [];
     sub Sub narrowed!(|a, b| a - b), |a, b| a - b, |a, b| a + -b, [], [];
@@ -59,6 +65,12 @@ functions2! {
         (6.0, 3.0), (-6.0, 3.0), (5.5, -2.0), (3.4e38, 1e-45), (-1.7e308, 5e-324), (1e-45, 3e38), (0.0, 0.0), (1.0, 0.0),
         (f64::INFINITY, 2.0), (2.0, f64::INFINITY), (-2.0, f64::NEG_INFINITY), (f64::INFINITY, f64::INFINITY),
         (12_582_911.0, 3.0), (8_388_607.5, 1.0), (4_194_303.5, 0.5), (-1e-45, 1e-40)
+    ];
+    remainder Remainder narrowed_remainder, reference::remainder, reference::remainder,
+        [[(-1e9, 1e9), (-3.0, 3.0)], [(-4.0, 4.0), (-4.0, 4.0)], [(0.0, 1e300), (-1e-300, 0.0)]], [
+        (6.0, 3.0), (-6.0, 3.0), (5.5, -2.0), (-5.5, 2.0), (-7.0, 3.0), (7.0, -3.0), (3.4e38, -1e-45), (-1.7e308, 5e-324),
+        (-1e-45, 3e38), (-1e-20, 1.0), (0.0, 0.0), (-0.0, 2.0), (0.0, -2.0), (1.0, 0.0), (f64::INFINITY, 2.0),
+        (2.0, f64::INFINITY), (-2.0, f64::INFINITY), (2.0, f64::NEG_INFINITY), (-0.0, f64::INFINITY), (12_582_911.0, -3.0)
     ];
     floor_divide FloorDivide narrowed!(reference::floor_divide), reference::floor_divide, reference::floor_divide,
         [[(-1e9, 1e9), (-3.0, 3.0)], [(-40.0, 40.0), (-4.0, 4.0)], [(0.0, 1e300), (0.0, 1e-300)]], [

@@ -16,4 +16,14 @@ functions1! {
         [(0.5, 2.0), (0.99, 1.01), (0.0, 1e-307)];
     log1p Log1p core_math::log1pf, core_math::log1p, core_math::log1p,
         [(-1.0, 3.0), (-0.1, 0.1), (0.0, 1e6)];
+    pow3 Pow3 |x| core_math::powf(x, 3.0), |x| core_math::pow(x, 3.0), |x| core_math::pow(x, 3.0),
+        [(-2.0, 2.0), (1e102, 6e102), (1e-108, 1e-102)];
+    pow4 Pow4 |x| core_math::powf(x, 4.0), |x| core_math::pow(x, 4.0), |x| core_math::pow(x, 4.0),
+        [(-2.0, 2.0), (1e76, 2e77), (1e-81, 1e-76)];
+    pow_minus2 PowMinus2 |x| core_math::powf(x, -2.0), |x| core_math::pow(x, -2.0),
+        |x| core_math::pow(x, -2.0), [(-2.0, 2.0), (1e153, 1e162), (1e-155, 1e-153)];
+    pow_half PowHalf |x| core_math::powf(x, 0.5), |x| core_math::pow(x, 0.5),
+        |x| core_math::pow(x, 0.5), [(0.0, 2.0)];
+    pow_minus_half PowMinusHalf |x| core_math::powf(x, -0.5), |x| core_math::pow(x, -0.5),
+        |x| core_math::pow(x, -0.5), [(0.0, 2.0)];
 }

@@ -110,6 +110,7 @@ pub(super) fn binary(op: BinaryOp) -> &'static str {
         BinaryOp::Pow => "power(a, b)",
         BinaryOp::Hypot => "length_of(a, b)",
         BinaryOp::Rem => "remainder(a, b)",
+        BinaryOp::Remainder => "floored_remainder(a, b)",
         BinaryOp::FloorDivide => "floored_quotient(a, b)",
         BinaryOp::XLogY => "select(a * logarithm(b), 0.0, a == 0.0 && !is_nan(b))",
         BinaryOp::LeakyRelu => "select(a * b, a, a >= 0.0)",
@@ -148,6 +149,7 @@ pub(super) fn integer_binary(op: BinaryOp) -> Option<&'static str> {
         BinaryOp::Minimum => "min(a, b)",
         BinaryOp::Div => "a / divisor(a, b, i)",
         BinaryOp::Rem => "a % divisor(a, b, i)",
+        BinaryOp::Remainder => "rest_of_floored(a, divisor(a, b, i))",
         BinaryOp::FloorDivide => "floored(a, divisor(a, b, i))",
         _ => return None,
     })
@@ -165,8 +167,8 @@ pub(super) fn ternary(op: TernaryOp) -> &'static str {
     }
 }
 
-/// Returns two WGSL functions: `divisor` reports a division without a quotient and gives 1 instead; `floored` rounds a
-/// quotient down.
+/// Returns WGSL functions: `divisor` reports a division without a quotient and gives 1 instead; `floored` rounds a
+/// quotient down, and `rest_of_floored` is its remainder.
 pub(super) fn divisor(store: Store) -> String {
     let t = store.working();
     let overflows = match store {
@@ -177,7 +179,9 @@ pub(super) fn divisor(store: Store) -> String {
         "fn divisor(a: {t}, b: {t}, i: u32) -> {t} {{\n    \
          if b == {t}(0){overflows} {{\n        fault(i);\n        return {t}(1);\n    }}\n    return b;\n}}\n\
          fn floored(a: {t}, b: {t}) -> {t} {{\n    let q = a / b;\n    \
-         return select(q, q - {t}(1), a % b != {t}(0) && (a < {t}(0)) != (b < {t}(0)));\n}}"
+         return select(q, q - {t}(1), a % b != {t}(0) && (a < {t}(0)) != (b < {t}(0)));\n}}\n\
+         fn rest_of_floored(a: {t}, b: {t}) -> {t} {{\n    let r = a % b;\n    \
+         return select(r, r + b, r != {t}(0) && (r < {t}(0)) != (b < {t}(0)));\n}}"
     )
 }
 

@@ -409,6 +409,12 @@ fn remainder(a: f32, b: f32) -> f32 {
     return bitcast<f32>((bitcast<u32>(a) & 0x80000000u) | (exponent << 23u) | (rest & 0x7fffffu));
 }
 
+// The remainder of the quotient rounded down.
+fn floored_remainder(a: f32, b: f32) -> f32 {
+    let rest = remainder(a, b);
+    return select(rest, rest + b, rest != 0.0 && (rest < 0.0) != (b < 0.0));
+}
+
 // The quotient rounded down, computed from the exact remainder.
 fn floored_quotient(a: f32, b: f32) -> f32 {
     if b == 0.0 || is_nan(a) || is_nan(b) { return a / b; }

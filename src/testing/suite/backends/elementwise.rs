@@ -42,7 +42,7 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
     match op {
         BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => Bounds(0, 0, 0.0),
         BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::ReluGrad => Bounds(0, 0, 0.0),
-        BinaryOp::Rem => Bounds(0, 0, 0.0),
+        BinaryOp::Rem | BinaryOp::Remainder => Bounds(0, 0, 0.0),
         BinaryOp::Pow | BinaryOp::Hypot => Bounds(1, 3, 0.0),
         BinaryOp::ErfGrad => Bounds(3, 8, 0.0),
         BinaryOp::LeakyRelu | BinaryOp::Relu6Grad => Bounds(0, 0, 0.0),
@@ -59,7 +59,7 @@ fn binary_bounds(op: BinaryOp) -> Bounds {
 fn second_operands(op: BinaryOp) -> Specials {
     match op {
         BinaryOp::TanhGrad | BinaryOp::SigmoidGrad => Specials::Unit,
-        BinaryOp::Div | BinaryOp::Rem | BinaryOp::FloorDivide => Specials::Divisors,
+        op if op.divides_integers() => Specials::Divisors,
         _ => Specials::All,
     }
 }
