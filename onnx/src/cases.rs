@@ -42,6 +42,17 @@ pub fn run(
     Ok(wanted.map(|case| (case.name.to_string(), case.run())).collect())
 }
 
+/// The models of the cases of a file, and their inputs.
+pub fn models(bytes: &[u8]) -> Result<Vec<(Vec<u8>, Vec<Option<Value>>)>> {
+    let cases =
+        Cases::read(Reader::new(bytes)).map_err(|reason| Error::Invalid(reason.to_owned()))?;
+    let parts = cases.cases.iter().map(|case| {
+        let inputs = case.inputs.iter().map(Given::value).collect::<Result<_>>()?;
+        Ok((case.model.to_vec(), inputs))
+    });
+    parts.collect()
+}
+
 impl Given<'_> {
     fn value(&self) -> Result<Option<Value>> {
         let source = Source::from_owner(Vec::new());

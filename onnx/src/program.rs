@@ -295,6 +295,14 @@ impl<'a> Reader<'a> {
         {
             self.frame().types.insert(id, tensor.dtype);
         }
+        // Some programs write all weights as nodes.
+        if let ("Constant", "", [Some(id)], [(_, Attribute::Tensor(value))]) =
+            (&*node.op, domain, &outputs[..], &attributes[..])
+        {
+            let constant = Constant { id: *id, value: value.clone(), is_initializer: true };
+            self.frame().program.constants.push(constant);
+            return Ok(());
+        }
         let (op, name) = (node.op.to_string(), node.name.to_string());
         let node =
             Node { op, domain: domain.to_owned(), name, version, inputs, outputs, attributes };
