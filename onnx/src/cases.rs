@@ -42,8 +42,11 @@ pub fn run(
     Ok(wanted.map(|case| (case.name.to_string(), case.run())).collect())
 }
 
+/// The bytes of a model, and its inputs.
+pub type Parts = (Vec<u8>, Vec<Option<Value>>);
+
 /// The models of the cases of a file, and their inputs.
-pub fn models(bytes: &[u8]) -> Result<Vec<(Vec<u8>, Vec<Option<Value>>)>> {
+pub fn models(bytes: &[u8]) -> Result<Vec<Parts>> {
     let cases =
         Cases::read(Reader::new(bytes)).map_err(|reason| Error::Invalid(reason.to_owned()))?;
     let parts = cases.cases.iter().map(|case| {
