@@ -14,7 +14,7 @@ use crate::run::{Body, Value};
 
 /// A model on a backend, whose parameters are tracked: it can be trained, saved and loaded as any other module.
 ///
-/// Parameters are the initializers of more than one float; they have the names of the file, and so do buffers, which are
+/// Parameters are the initializers of floats with an axis; they have the names of the file, and so do buffers, which are
 /// the other initializers and the statistics of batch norms.
 pub struct Graph<B: Backend = CpuBackend> {
     body: Body<B>,
@@ -92,9 +92,9 @@ impl<B: Backend> Graph<B> {
     }
 }
 
-/// Whether an initializer is trained: a number alone is an exponent, a bound, an epsilon.
+/// Whether an initializer is trained: a number without an axis is an exponent, a bound, an epsilon.
 fn is_weight<B: Backend>(x: &Tensor<B>) -> bool {
-    x.dtype().is_float() && x.numel() > 1
+    x.dtype().is_float() && x.rank() > 0
 }
 
 /// Whether a constant is the mean or variance of a batch norm, which training does not change.

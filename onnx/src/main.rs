@@ -20,7 +20,7 @@ commands
 options
   --input [NAME=]FILE.npy   an input, of NumPy's form; by order if it has no name
   --image [NAME=]FILE       an image as an input [1, 3, height, width], from 0 to 1
-  --size NAME=NUMBER        an extent of inputs that are not given, which are drawn at random
+  --size NAME=NUMBER        bench: an extent of inputs that are not given, which are drawn at random
   --output FOLDER           where outputs are saved, as NAME.npy
   --expect NAME=FILE.npy    an expected output
   --tolerance NUMBER        largest difference allowed, relative to the largest element; 1e-4
@@ -185,7 +185,11 @@ fn run() -> Result<(), Failure> {
     let mut unnamed = unnamed.into_iter();
     for port in model.inputs().iter().filter(|port| !port.has_default) {
         if !inputs.iter().any(|(name, _)| *name == port.name) {
-            let x = unnamed.next().map_or_else(|| drawn(port, &args.sizes), Ok)?;
+            let x = match unnamed.next() {
+                Some(x) => x,
+                None if args.command == "bench" => drawn(port, &args.sizes)?,
+                None => return Err(format!("input {port}: give it with --input").into()),
+            };
             inputs.push((port.name.clone(), x));
         }
     }
@@ -217,7 +221,7 @@ fn run() -> Result<(), Failure> {
     for (name, value) in outputs.iter() {
         match value {
             Value::Tensor(x) => {
-                println!("{name}: {x:?}");
+                println!("{name}: {} {}\n{x}", x.dtype(), x.shape());
                 if let Some(folder) = &args.output {
                     std::fs::create_dir_all(folder)?;
                     npy::save(folder.join(format!("{}.npy", name.replace('/', "_"))), x)?;

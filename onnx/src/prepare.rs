@@ -57,7 +57,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "biases",
         what: "MatMul by a constant matrix and Add of a constant vector: a linear layer",
-        rounding: "none",
+        rounding: "none; of 16-bit floats product and sum are rounded once",
         apply: fuse::linear,
     },
     Rule {
@@ -81,7 +81,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "attention",
         what: "MatMul, scale, mask, Softmax, MatMul: attention without a matrix of scores",
-        rounding: "that of sums in another order",
+        rounding: "that of sums in another order; a row that is masked as a whole gives 0, not NaN",
         apply: fuse::attention,
     },
     Rule {
@@ -153,6 +153,16 @@ pub fn prepare(program: &Program, options: &Prepare) -> (Program, Vec<(&'static 
     }
 }
 
+/// Whether a node is of this operator, whose name has its domain before it unless that is ONNX's own.
+pub fn is(node: &Node, op: &str) -> bool {
+    match &*node.domain {
+        "" => node.op == op,
+        domain => {
+            op.strip_prefix(domain).and_then(|rest| rest.strip_prefix('.')) == Some(&*node.op)
+        }
+    }
+}
+
 /// A program that is being rewritten.
 pub struct Editor {
     program: Program,
@@ -161,6 +171,8 @@ pub struct Editor {
     constants: HashMap<Id, Tensor>,
     /// The node that makes each value.
     makers: HashMap<Id, usize>,
+    /// The number of uses of each value.
+    uses: Vec<usize>,
     changes: usize,
 }
 
@@ -183,7 +195,11 @@ impl Editor {
             node.iter().flat_map(|node| &node.outputs).flatten().map(move |&id| (id, at))
         });
         let makers = made.collect();
-        Editor { program, nodes, constants, makers, changes: 0 }
+        let mut uses = vec![0; program.names.len()];
+        program.outputs.iter().for_each(|port| uses[port.id] += 1);
+        let mut editor = Editor { program, nodes, constants, makers, uses, changes: 0 };
+        (0..editor.nodes.len()).for_each(|at| editor.count(at, true));
+        editor
     }
 
     /// The node at a place, which was checked to be there.
@@ -196,31 +212,33 @@ impl Editor {
         self.constants.get(&id?)
     }
 
-    /// The constant that is a value, if it is one number.
+    /// The constant that is a value, if it is one number, which gives no operand beside it more axes.
     pub fn number(&self, id: Option<Id>) -> Option<f64> {
-        let x = self.constant(id).filter(|x| x.numel() == 1)?;
+        let x = self.constant(id).filter(|x| x.numel() == 1 && x.rank() <= 1)?;
         x.to_dtype(swath::DType::F64).ok()?.to_vec::<f64>().ok()?.first().copied()
     }
 
     /// The node of an operator that makes a value.
     pub fn maker(&self, id: Option<Id>, op: &str) -> Option<(usize, &Node)> {
         let at = *self.makers.get(&id?)?;
-        self.node(at).filter(|node| node.op == op).map(|node| (at, node))
+        self.node(at).filter(|node| is(node, op)).map(|node| (at, node))
     }
 
     /// Number of uses of a value, by nodes, graphs within them and as an output.
     pub fn uses(&self, id: Id) -> usize {
-        let of_node = |node: &Node| {
-            let captured = node.attributes.iter().map(|(_, value)| match value {
-                Attribute::Graph(body) => {
-                    body.captures.iter().filter(|(outer, _)| *outer == id).count()
-                }
-                _ => 0,
-            });
-            node.inputs.iter().filter(|&&input| input == Some(id)).count() + captured.sum::<usize>()
-        };
-        let outputs = self.program.outputs.iter().filter(|port| port.id == id).count();
-        self.nodes.iter().flatten().map(of_node).sum::<usize>() + outputs
+        self.uses[id]
+    }
+
+    /// Counts the uses that a node makes of values, or no longer makes.
+    fn count(&mut self, at: usize, is_new: bool) {
+        let Some(node) = &self.nodes[at] else { return };
+        let captured = node.attributes.iter().flat_map(|(_, value)| match value {
+            Attribute::Graph(body) => body.captures.iter().map(|&(outer, _)| outer).collect(),
+            _ => Vec::new(),
+        });
+        for id in node.inputs.iter().copied().flatten().chain(captured) {
+            self.uses[id] = if is_new { self.uses[id] + 1 } else { self.uses[id] - 1 };
+        }
     }
 
     /// The node of an operator that makes a value which nothing else uses.
@@ -233,6 +251,7 @@ impl Editor {
     pub fn add_constant(&mut self, name: &str, value: Tensor) -> Id {
         let id = self.program.names.len();
         self.program.names.push(name.to_owned());
+        self.uses.push(0);
         self.set_constant(id, value);
         id
     }
@@ -246,13 +265,16 @@ impl Editor {
 
     /// Removes a node.
     pub fn remove(&mut self, at: usize) {
+        self.count(at, false);
         self.nodes[at] = None;
     }
 
     /// Puts a node in the place of another one; its outputs may be new.
     pub fn replace(&mut self, at: usize, node: Node) {
         self.makers.extend(node.outputs.iter().flatten().map(|&id| (id, at)));
+        self.count(at, false);
         self.nodes[at] = Some(node);
+        self.count(at, true);
     }
 
     /// Lets all uses of a value be uses of another one, unless the value is an output.
@@ -269,6 +291,7 @@ impl Editor {
         }
         let inputs = self.nodes.iter_mut().flatten().flat_map(|node| &mut node.inputs);
         inputs.filter(|input| **input == Some(from)).for_each(|input| *input = Some(to));
+        self.uses[to] += std::mem::take(&mut self.uses[from]);
         Some(())
     }
 

@@ -16,6 +16,9 @@ const MAX_CALLS: usize = 32;
 /// A graph has at most so many values, or functions that call others twice would fill all memory.
 const MAX_VALUES: usize = 10_000_000;
 
+/// The names of values have so many bytes: that of a value in a function has those of the calls before it.
+const MAX_NAMES: usize = 1 << 28;
+
 /// The number of a value in its [`Program`].
 pub type Id = usize;
 
@@ -137,7 +140,9 @@ type Bindings<'b> = HashMap<&'b str, &'b proto::Attribute<'b>>;
 struct Reader<'a> {
     source: &'a Source,
     versions: HashMap<&'a str, i64>,
-    functions: HashMap<(&'a str, &'a str), &'a proto::Function<'a>>,
+    functions: HashMap<(&'a str, &'a str, &'a str), &'a proto::Function<'a>>,
+    /// The number of nodes, and of bytes of names.
+    sizes: [usize; 2],
     /// The graphs around the one that is read, and that one.
     frames: Vec<Frame<'a>>,
     /// The calls of functions around the node that is read.
@@ -147,9 +152,17 @@ struct Reader<'a> {
 /// Reads a model.
 pub fn read(model: &proto::Model<'_>, source: &Source) -> Result<Program> {
     let graph = model.graph.as_ref().ok_or_else(|| Error::Invalid("it has no graph".to_owned()))?;
-    let functions = model.functions.iter().map(|f| ((domain(&f.domain), &*f.name), f)).collect();
+    let functions =
+        model.functions.iter().map(|f| ((domain(&f.domain), &*f.name, &*f.overload), f)).collect();
     let versions = versions(&model.operator_sets);
-    let mut reader = Reader { source, versions, functions, frames: Vec::new(), calls: Vec::new() };
+    let mut reader = Reader {
+        source,
+        versions,
+        functions,
+        sizes: [0; 2],
+        frames: Vec::new(),
+        calls: Vec::new(),
+    };
     reader.graph(graph, &Bindings::new())
 }
 
@@ -176,6 +189,8 @@ impl<'a> Reader<'a> {
             return Err(Error::Invalid(format!("it has more than {MAX_VALUES} values")));
         }
         frame.program.names.push(format!("{prefix}{name}"));
+        self.sizes[1] += prefix.len() + name.len();
+        let frame = self.frame();
         match frame.ids.insert(Cow::Borrowed(name), Some(id)) {
             None => Ok(id),
             Some(_) => Err(Error::Invalid(format!("two values have the name {name:?}"))),
@@ -239,10 +254,14 @@ impl<'a> Reader<'a> {
     }
 
     fn node(&mut self, node: &'a proto::Node<'a>, bindings: &Bindings<'a>) -> Result<()> {
+        self.sizes[0] += 1;
+        if self.sizes[0] > MAX_VALUES / 10 || self.sizes[1] > MAX_NAMES {
+            return Err(Error::Invalid("it has too many nodes, or too long names".to_owned()));
+        }
         let domain = domain(&node.domain);
-        let title = || match node.name.is_empty() {
-            true => node.op.to_string(),
-            false => format!("{} {:?}", node.op, node.name),
+        let title = || {
+            let first = node.outputs.first().map_or("", |name| name);
+            format!("{} {:?}", node.op, if node.name.is_empty() { first } else { &*node.name })
         };
         let located = |source: Error| Error::Node { node: title(), source: Box::new(source) };
         let inputs = node
@@ -263,7 +282,7 @@ impl<'a> Reader<'a> {
                 given.insert(&*attribute.name, value);
             }
         }
-        if let Some(&function) = self.functions.get(&(domain, &*node.op)) {
+        if let Some(&function) = self.functions.get(&(domain, &*node.op, &*node.overload)) {
             return self.call(function, node, inputs, given).map_err(located);
         }
         for (name, value) in given {
@@ -303,7 +322,10 @@ impl<'a> Reader<'a> {
             self.frame().program.constants.push(constant);
             return Ok(());
         }
-        let (op, name) = (node.op.to_string(), node.name.to_string());
+        // One without a name has that of its first output.
+        let first = node.outputs.first().map_or("", |name| name);
+        let name = if node.name.is_empty() { first } else { &*node.name };
+        let (op, name) = (node.op.to_string(), name.to_owned());
         let node =
             Node { op, domain: domain.to_owned(), name, version, inputs, outputs, attributes };
         self.frame().program.nodes.push(node);

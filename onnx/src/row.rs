@@ -1,4 +1,4 @@
-//! Rows: an operator is one, and so is what [`rewrites`](crate::rewrite) put in the place of several.
+//! Rows: an operator is one, and so is what [`prepare`](crate::prepare) put in the place of several.
 
 use swath::{Backend, DType, Tensor};
 

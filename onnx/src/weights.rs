@@ -43,8 +43,9 @@ impl Source {
     /// Maps a file beside that of the model.
     fn external(&self, name: &str) -> Result<MappedFile> {
         let failed = |reason: &str| Error::File { path: name.into(), reason: reason.to_owned() };
-        let is_inside =
-            |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let is_inside = |path: &Path| {
+            path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+        };
         let folder = self
             .folder
             .as_ref()
@@ -53,6 +54,12 @@ impl Source {
             return Err(failed("the model names a file that is not in its folder"));
         }
         let path = folder.join(name);
+        // A link may lead elsewhere.
+        let real = |path: &Path| path.canonicalize().map_err(|error| failed(&error.to_string()));
+        let own = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if !real(&path)?.starts_with(real(own)?) {
+            return Err(failed("the model names a file that is not in its folder"));
+        }
         let mut files = self.external.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(file) = files.get(&path) {
             return Ok(file.clone());

@@ -1,7 +1,7 @@
 //! Nodes that [`prepare`](crate::prepare) makes of several.
 
 use swath::nn::Activation;
-use swath::{Attention, Backend};
+use swath::{Attention, Backend, Tensor};
 
 use super::Rows;
 use crate::error::{Error, Result};
@@ -24,6 +24,37 @@ pub fn activation<B: Backend>(call: &Call<'_, B>) -> Result<Option<Activation>> 
     }))
 }
 
+/// Whether operands have the shapes that attention in one pass takes: where they broadcast otherwise, it is spelled out.
+fn fits<B: Backend>(q: &Tensor<B>, k: &Tensor<B>, v: &Tensor<B>, mask: Option<&Tensor<B>>) -> bool {
+    let (&[b, h, t, _], &[bk, hk, s, _], &[bv, hv, sv, _]) = (q.dims(), k.dims(), v.dims()) else {
+        return false;
+    };
+    let is_narrow = |mask: &Tensor<B>| {
+        let scores = [b, h, t, s];
+        mask.rank() <= 4
+            && mask
+                .dims()
+                .iter()
+                .rev()
+                .zip(scores.iter().rev())
+                .all(|(&own, &all)| own == all || own == 1)
+    };
+    [b, h] == [bk, hk] && [b, h, s] == [bv, hv, sv] && mask.is_none_or(is_narrow)
+}
+
+fn spelled_out<B: Backend>(
+    q: &Tensor<B>,
+    k: &Tensor<B>,
+    v: &Tensor<B>,
+    options: Attention<'_, B>,
+) -> swath::Result<Tensor<B>> {
+    let mut scores = q.matmul(&k.t()?)?.mul(options.scale.unwrap_or(1.0))?;
+    if let Some(mask) = options.mask {
+        scores = scores.add(mask)?;
+    }
+    scores.softmax(-1)?.matmul(v)
+}
+
 impl<B: Backend> Rows<B> {
     pub const PREPARED: &'static [Row<B>] = &[
         row("swath.Linear", 1, &[("activation", Absent)], |c| {
@@ -41,7 +72,10 @@ impl<B: Backend> Rows<B> {
                 scale: Some(c.float("scale")?),
                 ..Attention::default()
             };
-            one(q.scaled_dot_product_attention(k, v, options))
+            match fits(q, k, v, c.find(3)) {
+                true => one(q.scaled_dot_product_attention(k, v, options)),
+                false => one(spelled_out(q, k, v, options)),
+            }
         }),
     ];
 }

@@ -4,7 +4,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 use swath::{DType, Tensor};
 
-use super::Editor;
+use super::{Editor, is};
 use crate::program::{Attribute, Id, Node};
 
 /// The domain of nodes that only this crate makes.
@@ -50,7 +50,7 @@ fn input(node: &Node, at: usize) -> Option<Id> {
 }
 
 fn is_near(x: Option<f64>, y: f64) -> bool {
-    x.is_some_and(|x| (x - y).abs() <= 1e-3 * y.abs())
+    x.is_some_and(|x| (x - y).abs() <= 1e-6 * y.abs())
 }
 
 /// The two inputs of a node, in both orders.
@@ -61,9 +61,8 @@ fn both(node: &Node) -> [(Option<Id>, Option<Id>); 2] {
 
 /// A batch norm after a convolution changes its filters and biases.
 pub fn batch_norm(editor: &mut Editor, at: usize) -> Option<()> {
-    let norm = editor
-        .node(at)
-        .filter(|node| node.op == "BatchNormalization" && node.outputs.len() == 1)?;
+    let norm =
+        editor.node(at).filter(|node| is(node, "BatchNormalization") && node.outputs.len() == 1)?;
     let (conv_at, conv) = editor.only_maker(input(norm, 0), "Conv")?;
     if int(norm, "training_mode", 0) != 0 {
         return None;
@@ -100,7 +99,7 @@ pub fn batch_norm(editor: &mut Editor, at: usize) -> Option<()> {
 
 /// A product with a constant matrix and the vector that is added.
 pub fn linear(editor: &mut Editor, at: usize) -> Option<()> {
-    let add = editor.node(at).filter(|node| node.op == "Add")?;
+    let add = editor.node(at).filter(|node| is(node, "Add"))?;
     let (product, bias) =
         both(add).into_iter().find(|(x, _)| editor.only_maker(*x, "MatMul").is_some())?;
     let (product_at, product) = editor.only_maker(product, "MatMul")?;
@@ -121,7 +120,7 @@ pub fn linear(editor: &mut Editor, at: usize) -> Option<()> {
 
 /// x/2 · (1 + erf(x/√2)), in any order of the products.
 pub fn gelu(editor: &mut Editor, at: usize) -> Option<()> {
-    let last = editor.node(at).filter(|node| node.op == "Mul")?;
+    let last = editor.node(at).filter(|node| is(node, "Mul"))?;
     let mut found = None;
     for (a, b) in both(last) {
         // (x · (1 + erf)) · 0.5, (x · 0.5) · (1 + erf), x · (0.5 · (1 + erf))
@@ -176,7 +175,7 @@ fn erf_sum(editor: &Editor, sum: Option<Id>, x: Id) -> Option<Vec<usize>> {
 
 /// x · Sigmoid(x).
 pub fn silu(editor: &mut Editor, at: usize) -> Option<()> {
-    let mul = editor.node(at).filter(|node| node.op == "Mul")?;
+    let mul = editor.node(at).filter(|node| is(node, "Mul"))?;
     let (x, sigmoid_at) = both(mul).into_iter().find_map(|(x, gate)| {
         let (at, sigmoid) = editor.only_maker(gate, "Sigmoid")?;
         (input(sigmoid, 0) == x).then_some((x?, at))
@@ -201,7 +200,7 @@ fn is_last_mean(editor: &Editor, mean: &Node) -> bool {
 
 /// Add(Mul(Div(x - mean, Sqrt(variance + ε)), weight), bias).
 pub fn layer_norm(editor: &mut Editor, at: usize) -> Option<()> {
-    let add = editor.node(at).filter(|node| node.op == "Add")?;
+    let add = editor.node(at).filter(|node| is(node, "Add"))?;
     let (mul, bias) =
         both(add).into_iter().find(|(x, _)| editor.only_maker(*x, "Mul").is_some())?;
     let (mul_at, mul) = editor.only_maker(mul, "Mul")?;
@@ -252,7 +251,7 @@ pub fn layer_norm(editor: &mut Editor, at: usize) -> Option<()> {
 
 /// MatMul(Softmax(scale · MatMul(q, kᵀ) + mask), v), where kᵀ is a Transpose of the last two axes.
 pub fn attention(editor: &mut Editor, at: usize) -> Option<()> {
-    let last = editor.node(at).filter(|node| node.op == "MatMul")?;
+    let last = editor.node(at).filter(|node| is(node, "MatMul"))?;
     let (softmax_at, softmax) = editor.only_maker(input(last, 0), "Softmax")?;
     let default = if softmax.version < 13 { 1 } else { -1 };
     let axis = int(softmax, "axis", default);
@@ -337,7 +336,7 @@ pub fn activation(editor: &mut Editor, at: usize) -> Option<()> {
     let activation = activation_of(function)?;
     let x = input(function, 0);
     let (layer_at, layer) =
-        editor.only_maker(x, "Conv").or_else(|| editor.only_maker(x, "Linear"))?;
+        editor.only_maker(x, "Conv").or_else(|| editor.only_maker(x, "swath.Linear"))?;
     let is_free = layer.domain.is_empty()
         || layer.domain == DOMAIN && layer.attribute("activation").is_none();
     is_free.then_some(())?;

@@ -2,7 +2,7 @@
 
 use swath::{DType, Tensor};
 
-use super::Editor;
+use super::{Editor, is};
 use crate::program::{Attribute, Node};
 use crate::run::Value;
 
@@ -95,6 +95,7 @@ pub fn fold(editor: &mut Editor, at: usize) -> Option<()> {
 pub fn identity(editor: &mut Editor, at: usize) -> Option<()> {
     let node = editor.node(at)?;
     let is_same = match &*node.op {
+        _ if !node.domain.is_empty() => false,
         "Identity" => true,
         // With its third input it may be in training mode, which gives another result.
         "Dropout" => node.outputs.len() == 1 && node.inputs.len() < 3,
@@ -128,7 +129,7 @@ fn permutation(node: &crate::program::Node) -> Option<&[i64]> {
 
 /// Joins a Transpose with the one that makes its input.
 pub fn transposes(editor: &mut Editor, at: usize) -> Option<()> {
-    let node = editor.node(at).filter(|node| node.op == "Transpose")?;
+    let node = editor.node(at).filter(|node| is(node, "Transpose"))?;
     let (_, before) = editor.maker(*node.inputs.first()?, "Transpose")?;
     let (outer, inner) = (permutation(node)?, permutation(before)?);
     let joined: Option<Vec<i64>> =
