@@ -45,6 +45,18 @@ PYTHON = {
         "x": f32(3, 1, 2, 1), "v": f32(1, 2, 3), "ids": np.array([1, 1, 0, 2]), "w": f32(0.5, 0.25, 0.25), "rows": f32([3, 1], [2, 1]),
     },
 }
+image = torch.arange(32.0).reshape(1, 4, 2, 4)
+theta = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+pooled, at = F.max_pool2d(image, 2, return_indices=True)
+PYTHON["Images"] = {
+    "x": image.numpy(), "theta": theta.numpy(), "grid": F.affine_grid(theta, image.shape, False).numpy(),
+    "y": pooled.numpy(), "at": at.numpy(),
+}
+signal, window = torch.arange(16.0).reshape(2, 8), torch.hann_window(4)
+PYTHON["Spectra"] = {
+    "z": np.array([1, 1j, -1, -1j], dtype=np.complex64), "x": signal.numpy(), "y": torch.fft.rfft(signal).numpy(),
+    "w": window.numpy(), "f": torch.stft(signal, 4, window=window, return_complex=True).numpy(),
+}
 # What the snippets on the right use instead of the `let` statements of the block under the table, or besides.
 RUST = {
     "Arithmetic, functions, comparisons": """
@@ -60,6 +72,7 @@ RANDOM = re.compile(r"rng\.|torch\.rand|multinomial")
 # Snippets that need more than a table says, or have no numbers; a part of the text is enough.
 NOT_RUN = [
     "torch.from_numpy(a)", "from_vec", ".dtype", "print", "as_slice", "np.set_printoptions", "np.add.at",
+    "torchvision", "StftOptions",
 ]
 
 
@@ -99,6 +112,8 @@ def parts(value):
         value = value.detach().numpy()
     if isinstance(value, (bool, int, float, np.generic, np.ndarray)) and not isinstance(value, (np.str_,)):
         value = np.asarray(value)
+        if value.dtype.kind == "c":
+            value = np.stack([value.real, value.imag], -1)
         if value.dtype.kind in "biuf":
             return [(list(value.shape), [float(x) for x in value.ravel()])]
     return None

@@ -1,6 +1,7 @@
 //! The sections of the page. Written by `tests/vectors/check_page.py`.
 
 mod arithmetic_functions_comparisons;
+mod images;
 mod indices;
 mod linear_algebra;
 mod looking_at_tensors;
@@ -8,6 +9,7 @@ mod making_tensors;
 mod order_and_counts;
 mod reductions;
 mod shapes_and_views;
+mod spectra;
 
 use swath::prelude::*;
 
@@ -20,5 +22,7 @@ pub fn all() -> Result<()> {
     linear_algebra::rows()?;
     indices::rows()?;
     order_and_counts::rows()?;
+    images::rows()?;
+    spectra::rows()?;
     Ok(())
 }
