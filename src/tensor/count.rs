@@ -219,7 +219,7 @@ impl<B: Backend> Tensor<B> {
     }
 
     /// The elements in row-major order as `f64`.
-    fn host_floats(&self) -> Result<Vec<f64>> {
+    pub(super) fn host_floats(&self) -> Result<Vec<f64>> {
         let host = B::to_host(self.data())?;
         Ok(for_dtype!(host.dtype(), T => {
             T::host_slice(&host).unwrap_or(&[]).iter().map(|x| x.to_f64()).collect()

@@ -1,7 +1,7 @@
 //! Boxes in images: `roi_align`, `nms`.
 
 use crate::backend::Backend;
-use crate::dtype::{DType, Element, Scalar, for_dtype};
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, reserved};
 use crate::options::PerAxis;
 use crate::shape::Shape;
@@ -43,9 +43,13 @@ impl<B: Backend> Tensor<B> {
         sampling_ratio: usize,
         aligned: bool,
     ) -> Result<Self> {
-        let samples =
-            |ends, cells| Samples::new(ends, cells, spatial_scale, sampling_ratio, aligned);
-        self.roi_pool("roi_align", rois, size.per_axis(), samples)
+        self.roi_pool(
+            "roi_align",
+            rois,
+            size.per_axis(),
+            (spatial_scale, sampling_ratio, aligned),
+            false,
+        )
     }
 
     /// Like [`roi_align`](Tensor::roi_align), with the largest product of a pixel and its weight in a cell instead of
@@ -69,19 +73,25 @@ impl<B: Backend> Tensor<B> {
         sampling_ratio: usize,
         aligned: bool,
     ) -> Result<Self> {
-        let samples =
-            |ends, cells| Samples::new(ends, cells, spatial_scale, sampling_ratio, aligned);
-        self.roi_pool("roi_align_max", rois, size.per_axis(), samples)
+        self.roi_pool(
+            "roi_align_max",
+            rois,
+            size.per_axis(),
+            (spatial_scale, sampling_ratio, aligned),
+            true,
+        )
     }
 
-    /// Pools regions, of which `samples` says how they are sampled between two ends and in so many cells.
+    /// Pools regions: by the mean, or by the maximum. The options are scale, ratio and alignment.
     fn roi_pool(
         &self,
         op: &'static str,
         rois: &Tensor<B>,
         size: [usize; 2],
-        samples: impl Fn([f64; 2], usize) -> Samples,
+        (scale, ratio, aligned): (f64, usize, bool),
+        is_max: bool,
     ) -> Result<Self> {
+        let samples = |ends, cells| Samples::new(ends, cells, scale, ratio, aligned);
         check_image_axes(op, self, 2)?;
         self.check_float(op)?;
         self.check_beside(op, rois)?;
@@ -98,7 +108,7 @@ impl<B: Backend> Tensor<B> {
         let shape = Shape::from([count, size[0], size[1], c]);
         shape.validate(op)?;
         let mut regions = Vec::new();
-        for roi in rois.in_f64()?.as_chunks().0 {
+        for roi in rois.host_floats()?.as_chunks().0 {
             let &[image, x1, y1, x2, y2]: &[f64; 5] = roi;
             if !(0.0..n as f64).contains(&image) || !roi.iter().all(|number| number.is_finite()) {
                 let reason = format!("expected one of {n} images and a finite region, got {roi:?}");
@@ -140,9 +150,9 @@ impl<B: Backend> Tensor<B> {
                 let weights = pixels.along(op, 0, table.len(), pixels.dtype(), weight)?;
                 let products = pixels.index_select(0, &index)?.mul(&weights)?;
                 let products = products.reshape((table.len() / taps, taps, c))?;
-                cells.push(match op {
-                    "roi_align" => products.sum_axis(1, false)?.div((taps / 4) as f64)?,
-                    _ => products.max_axis(1, false)?,
+                cells.push(match is_max {
+                    true => products.max_axis(1, false)?,
+                    false => products.sum_axis(1, false)?.div((taps / 4) as f64)?,
                 });
             }
         }
@@ -233,14 +243,14 @@ impl<B: Backend> Tensor<B> {
         let is_wide = self.dtype() == DType::F64;
         let round = |x: f64| if is_wide { x } else { f64::from(x as f32) };
         let boxes: Vec<[f64; 4]> =
-            self.in_f64()?.as_chunks().0.iter().map(|&own| corners(own).map(round)).collect();
+            self.host_floats()?.as_chunks().0.iter().map(|&own| corners(own).map(round)).collect();
         let area = |b: &[f64; 4]| round(round(b[2] - b[0]) * round(b[3] - b[1]));
         let overlap = |a: &[f64; 4], b: &[f64; 4]| {
             let side = |i: usize| round(a[i + 2].min(b[i + 2]) - a[i].max(b[i])).max(0.0);
             let shared = round(side(0) * side(1));
             round(shared / round(round(area(a) + area(b)) - shared))
         };
-        let scores = scores.in_f64()?;
+        let scores = scores.host_floats()?;
         let mut found: Vec<[usize; 3]> = Vec::new();
         for (batch, class) in
             (0..batches).flat_map(|batch| (0..classes).map(move |class| (batch, class)))
@@ -262,14 +272,6 @@ impl<B: Backend> Tensor<B> {
         }
         let index = |i: usize| Scalar::Int(found[i / 3][i % 3] as i64);
         Tensor::from_scalars(op, [found.len(), 3].into(), DType::I64, index)
-    }
-
-    /// The elements as `f64`.
-    fn in_f64(&self) -> Result<Vec<f64>> {
-        let host = B::to_host(self.data())?;
-        Ok(for_dtype!(host.dtype(), T => {
-            T::host_slice(&host).unwrap_or(&[]).iter().map(|x| x.to_f64()).collect()
-        }))
     }
 }
 
