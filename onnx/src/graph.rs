@@ -1,15 +1,16 @@
 //! [`Graph`]: a model as a module.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use swath::nn::{Kind as Role, Module, Visit, Visitor, VisitorMut};
+use swath::nn::{Module, Visit, Visitor, VisitorMut};
 use swath::{Backend, CpuBackend, IntoBackend, Tensor};
 
 use crate::error::{Error, Result};
 use crate::model::Outputs;
-use crate::program::{Extent, Kind, Port, Program};
+use crate::program::{Extent, Id, Kind, Port, Program};
 use crate::run::{Body, Value};
 
 /// A model on a backend, whose parameters are tracked: it can be trained, saved and loaded as any other module.
@@ -33,12 +34,12 @@ impl<B: Backend> Graph<B> {
     where
         CpuBackend: IntoBackend<B>,
     {
-        let mut body = Body::new(program.clone())?;
+        let (mut body, statistics) = (Body::new(program.clone())?, statistics(&program));
         for (constant, value) in program.constants.iter().zip(&mut body.constants) {
             if tracks
                 && constant.is_initializer
                 && is_weight(value)
-                && !is_statistic(&program, constant.id)
+                && !statistics.contains(&constant.id)
             {
                 *value = value.requires_grad();
             }
@@ -97,13 +98,10 @@ fn is_weight<B: Backend>(x: &Tensor<B>) -> bool {
     x.dtype().is_float() && x.rank() > 0
 }
 
-/// Whether a constant is the mean or variance of a batch norm, which training does not change.
-fn is_statistic(program: &Program, id: usize) -> bool {
-    let is_its = |node: &crate::program::Node| {
-        node.op == "BatchNormalization"
-            && node.inputs.iter().skip(3).any(|&input| input == Some(id))
-    };
-    program.nodes.iter().any(is_its)
+/// The means and variances of batch norms, which training does not change.
+fn statistics(program: &Program) -> HashSet<Id> {
+    let norms = program.nodes.iter().filter(|node| node.op == "BatchNormalization");
+    norms.flat_map(|norm| norm.inputs.iter().skip(3)).copied().flatten().collect()
 }
 
 /// Checks the dtype and extents of an input; extents of one name are equal.
@@ -151,11 +149,10 @@ impl<B: Backend> Visit<B> for Graph<B> {
         let program = &self.body.program;
         for (constant, value) in program.constants.iter().zip(&self.body.constants) {
             if constant.is_initializer {
-                let steps: Vec<&str> = program.names[constant.id].split('.').collect();
-                steps.iter().for_each(|step| visitor.enter(step));
-                let is_parameter = value.is_tracked() || value.is_frozen();
-                visitor.tensor(value, if is_parameter { Role::Parameter } else { Role::Buffer });
-                steps.iter().for_each(|_| visitor.leave());
+                let steps = || program.names[constant.id].split('.');
+                steps().for_each(|step| visitor.enter(step));
+                value.visit(visitor);
+                steps().for_each(|_| visitor.leave());
             }
         }
     }
@@ -164,11 +161,10 @@ impl<B: Backend> Visit<B> for Graph<B> {
         let program = self.body.program.clone();
         for (constant, value) in program.constants.iter().zip(&mut self.body.constants) {
             if constant.is_initializer {
-                let steps: Vec<&str> = program.names[constant.id].split('.').collect();
-                steps.iter().for_each(|step| visitor.enter(step));
-                let is_parameter = value.is_tracked() || value.is_frozen();
-                visitor.tensor(value, if is_parameter { Role::Parameter } else { Role::Buffer });
-                steps.iter().for_each(|_| visitor.leave());
+                let steps = || program.names[constant.id].split('.');
+                steps().for_each(|step| visitor.enter(step));
+                value.visit_mut(visitor);
+                steps().for_each(|_| visitor.leave());
             }
         }
     }

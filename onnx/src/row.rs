@@ -1,4 +1,4 @@
-//! Rows: an operator is one, and so is what [`prepare`](crate::prepare) put in the place of several.
+//! Rows: an operator is one, and so is what [`prepare`](crate::prepare) puts in the place of several.
 
 use swath::{Backend, DType, Tensor};
 
@@ -10,7 +10,7 @@ use crate::run::{Body, Value};
 pub struct Row<B: Backend> {
     /// Its name; those that are not ONNX's own have their domain before it, as `com.microsoft.Gelu`.
     pub name: &'static str,
-    /// The first version of ONNX's operators that it has a meaning of here.
+    /// The first version of ONNX's operator sets whose definition the function computes.
     pub since: i64,
     /// The names and defaults of its attributes.
     pub attributes: &'static [(&'static str, Default)],
@@ -47,7 +47,7 @@ pub const fn row<B: Backend>(
 pub struct Call<'a, B: Backend> {
     pub node: &'a Node,
     pub row: &'static Row<B>,
-    /// The inputs, of which those that may be left out may be missing.
+    /// The inputs; `None` for one that is left out.
     pub inputs: Vec<Option<Value<B>>>,
     /// The graphs among the attributes.
     pub bodies: &'a [(&'a str, &'a Body<B>)],
@@ -78,12 +78,20 @@ macro_rules! attribute_getters {
             }
         }
 
+        attribute_finders! { $(#[$doc])* $find: $Kind($value) -> $t = $from, stringify!($get); }
+    )*};
+}
+
+/// Getters of attributes that a node may lack. A list without elements may be one of another kind, `$Other`.
+macro_rules! attribute_finders {
+    ($($(#[$doc:meta])* $find:ident: $Kind:ident($value:ident) -> $t:ty = $from:expr, $what:expr $(, $Other:ident)?;)*) => {$(
         $(#[$doc])*
         pub fn $find(&self, name: &str) -> Result<Option<$t>> {
             match self.attribute(name) {
                 None => Ok(None),
                 Some(Attribute::$Kind($value)) => Ok(Some($from)),
-                Some(_) => Err(Error::operator(format!("attribute {name:?} has another type"))),
+                $(Some(Attribute::$Other(list)) if list.is_empty() => Ok(Some(&[])),)?
+                Some(_) => Err(Error::operator(format!("attribute {name:?} is no {}", $what))),
             }
         }
     )*};
@@ -106,47 +114,20 @@ impl<'a, B: Backend> Call<'a, B> {
         text, find_text: Text(x) -> &'a str = x, Default::Text(x) => x;
     }
 
-    /// A tensor; `None` if the node has none.
-    pub fn find_tensor(&self, name: &str) -> Result<Option<&'a Tensor>> {
-        match self.attribute(name) {
-            None => Ok(None),
-            Some(Attribute::Tensor(x)) => Ok(Some(x)),
-            Some(_) => Err(Error::operator(format!("attribute {name:?} is no tensor"))),
-        }
-    }
-
     /// An attribute that is true or false.
     pub fn flag(&self, name: &str) -> Result<bool> {
         Ok(self.int(name)? != 0)
     }
 
-    /// A list of integers; `None` if the node has none.
-    pub fn find_ints(&self, name: &str) -> Result<Option<&'a [i64]>> {
-        match self.attribute(name) {
-            None => Ok(None),
-            Some(Attribute::Ints(list)) => Ok(Some(list)),
-            Some(Attribute::Floats(list)) if list.is_empty() => Ok(Some(&[])),
-            Some(_) => Err(Error::operator(format!("attribute {name:?} is no list of integers"))),
-        }
-    }
-
-    /// A list of floats; `None` if the node has none.
-    pub fn find_floats(&self, name: &str) -> Result<Option<&'a [f32]>> {
-        match self.attribute(name) {
-            None => Ok(None),
-            Some(Attribute::Floats(list)) => Ok(Some(list)),
-            Some(Attribute::Ints(list)) if list.is_empty() => Ok(Some(&[])),
-            Some(_) => Err(Error::operator(format!("attribute {name:?} is no list of floats"))),
-        }
-    }
-
-    /// A list of texts; `None` if the node has none.
-    pub fn find_texts(&self, name: &str) -> Result<Option<&'a [String]>> {
-        match self.attribute(name) {
-            None => Ok(None),
-            Some(Attribute::Texts(list)) => Ok(Some(list)),
-            Some(_) => Err(Error::operator(format!("attribute {name:?} is no list of texts"))),
-        }
+    attribute_finders! {
+        /// A tensor; `None` if the node has none.
+        find_tensor: Tensor(x) -> &'a Tensor = x, "tensor";
+        /// A list of integers; `None` if the node has none.
+        find_ints: Ints(x) -> &'a [i64] = x, "list of integers", Floats;
+        /// A list of floats; `None` if the node has none.
+        find_floats: Floats(x) -> &'a [f32] = x, "list of floats", Ints;
+        /// A list of texts; `None` if the node has none.
+        find_texts: Texts(x) -> &'a [String] = x, "list of texts";
     }
 
     /// The version of the operator set that the model uses.

@@ -4,7 +4,8 @@ use swath::ops::Activation;
 use swath::{Attention, Backend, DType, PadMode, Tensor};
 
 use super::Rows;
-use super::normalize::{wide, widened};
+use super::elementwise::wide;
+use super::normalize::widened;
 use crate::error::{Error, Result};
 use crate::row::Default::{Absent, Float, Int, Required, Text};
 use crate::row::{Call, Results, Row, all, one, row};

@@ -1,8 +1,9 @@
 //! Normalization of channels, rows and vectors, and softmax.
 
-use swath::{Backend, DType, Tensor};
+use swath::{Backend, Tensor};
 
 use super::Rows;
+use super::elementwise::wide;
 use crate::error::{Error, Result};
 use crate::row::Default::{self, Absent, Float, Int, Required};
 use crate::row::{Call, Results, Row, all, axis, one, row};
@@ -19,11 +20,6 @@ const SKIP_LAYER: &[(&str, Default)] =
 /// Converts 16-bit floats to `F32`, so that several operations in a row round once.
 pub fn widened<B: Backend>(x: &Tensor<B>) -> swath::Result<Tensor<B>> {
     x.to_dtype(wide(x.dtype()))
-}
-
-/// The dtype in which floats are computed.
-pub fn wide(dtype: DType) -> DType {
-    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
 fn batch_normalization<B: Backend>(call: &Call<'_, B>) -> Results<B> {

@@ -282,51 +282,26 @@ fn gru<B: Backend>(call: &Call<'_, B>) -> Results<B> {
     })
 }
 
+/// The attributes that all of them have, and one's own.
+macro_rules! attributes {
+    ($($own:expr)?) => {
+        &[
+            ("direction", Text("forward")),
+            ("activations", Absent),
+            ("activation_alpha", Absent),
+            ("activation_beta", Absent),
+            ("clip", Absent),
+            ("hidden_size", Absent),
+            ("layout", Int(0)),
+            $($own,)?
+        ]
+    };
+}
+
 impl<B: Backend> Rows<B> {
     pub const RECURRENT: &'static [Row<B>] = &[
-        row(
-            "RNN",
-            7,
-            &[
-                ("direction", Text("forward")),
-                ("activations", Absent),
-                ("activation_alpha", Absent),
-                ("activation_beta", Absent),
-                ("clip", Absent),
-                ("hidden_size", Absent),
-                ("layout", Int(0)),
-            ],
-            rnn,
-        ),
-        row(
-            "LSTM",
-            7,
-            &[
-                ("direction", Text("forward")),
-                ("activations", Absent),
-                ("activation_alpha", Absent),
-                ("activation_beta", Absent),
-                ("clip", Absent),
-                ("hidden_size", Absent),
-                ("input_forget", Int(0)),
-                ("layout", Int(0)),
-            ],
-            lstm,
-        ),
-        row(
-            "GRU",
-            7,
-            &[
-                ("direction", Text("forward")),
-                ("activations", Absent),
-                ("activation_alpha", Absent),
-                ("activation_beta", Absent),
-                ("clip", Absent),
-                ("hidden_size", Absent),
-                ("linear_before_reset", Int(0)),
-                ("layout", Int(0)),
-            ],
-            gru,
-        ),
+        row("RNN", 7, attributes!(), rnn),
+        row("LSTM", 7, attributes!(("input_forget", Int(0))), lstm),
+        row("GRU", 7, attributes!(("linear_before_reset", Int(0))), gru),
     ];
 }
